@@ -12,10 +12,11 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::body::set_replicas;
 use super::displaced_fields::{DisplacedFields, DisplacementSign, find_displaced, refused_neighbours};
 use super::field_location::FieldLocation;
 use super::managed_fields::{entry_fields, entry_text, is_apply_entry, is_autoscaler, managed_entries};
-use super::{conflict_error, set_replicas, superseded_error};
+use super::step_errors::{conflict_error, superseded_error};
 use crate::cluster::{Client, Error, FieldConflict, Resource, field_without_values};
 use crate::model::{Displacement, FieldPath, ForeignField, LastApplied, RenderedObject};
 use crate::plan::{PlanStep, SentReplicas, StepReason};

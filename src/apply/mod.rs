@@ -7,6 +7,7 @@
 
 mod applied_fields;
 mod apply_attempt;
+mod body;
 mod displaced_fields;
 mod field_location;
 pub mod foreign_changes;
@@ -17,6 +18,7 @@ mod namespace;
 mod ownership_transfer;
 pub mod release;
 mod replace;
+mod step_errors;
 pub mod takeover;
 #[cfg(test)]
 mod tests;
@@ -30,15 +32,15 @@ use tokio_util::sync::CancellationToken;
 
 use apply_attempt::ApplyAttempt;
 pub use apply_attempt::{ApplyHistory, field_for_display};
-use managed_fields::OwnedFieldSet;
+use body::add_step_fields;
+pub use body::{apply_body, is_replicas_path};
 pub use namespace::OwnNamespace;
+use step_errors::{conflict_error, superseded_error, without_secret_values};
 use takeover::Adoption;
 
 use crate::cluster::{Catalog, Client, DeleteOutcome, Error, Resource};
-use crate::model::{
-    Digest, FieldPath, ObjectId, ObjectRolloutAnnotations, RenderedObject, RenderedTarget, Revision, labels,
-};
-use crate::plan::{IgnoredPaths, Plan, PlanAction, PlanStep, PruneCandidate, SentReplicas, StepReason};
+use crate::model::{Digest, ObjectId, RenderedObject, RenderedTarget, Revision};
+use crate::plan::{Plan, PlanAction, PlanStep, PruneCandidate, StepReason};
 
 /// How many objects of one turn are applied in parallel.
 const CONCURRENT_APPLIES: usize = 8;
@@ -220,43 +222,6 @@ async fn apply_one(
     }
 }
 
-/// The error of a cancelled step. Checked before each write that follows another request: while a slow server
-/// answered, a newer commit or another cluster may have taken over.
-fn superseded_error(cancelled: &CancellationToken, id: &ObjectId) -> Option<Error> {
-    cancelled.is_cancelled().then(|| Error::Superseded { object: id.clone() })
-}
-
-fn conflict_error(action: &'static str, object: &ObjectId) -> Error {
-    let (reason, detail) = ("Conflict".to_owned(), "it changed meanwhile and is read again".to_owned());
-    Error::Rejected { action, object: object.clone(), code: 409, reason, detail }
-}
-
-/// Adds the fields of the step to the body, and removes ignored ones.
-fn add_step_fields(body: &mut Value, step: &PlanStep) {
-    if let Some(mark) = &step.install_mark {
-        body["metadata"]["annotations"][labels::INSTALL] = mark.to_string().into();
-    }
-    for (name, said) in step.rollout.iter().flat_map(ObjectRolloutAnnotations::annotations) {
-        body["metadata"]["annotations"][name] = said.into();
-    }
-    set_replicas(body, step.replicas);
-    remove_ignored(body, &step.ignored_paths);
-}
-
-/// Removes ignored fields that others own. Replicas are handled by `scale`: their number is sent while it is ours.
-fn remove_ignored(body: &mut Value, left: &IgnoredPaths) {
-    let Some(known) = &left.still_owned else { return };
-    let ours = OwnedFieldSet::parse(&known.owned_fields);
-    for path in left.paths.iter().filter(|path| !is_replicas_path(path)) {
-        ignored_fields::remove_unowned(body, path, &ours);
-    }
-}
-
-/// `spec.replicas`, which every comparison of fields handles separately.
-pub fn is_replicas_path(path: &FieldPath) -> bool {
-    path.equals(&["spec", "replicas"])
-}
-
 /// The object after the step, by a dry run and without holds.
 pub async fn dry_run_step(
     destination: ApplyTarget<'_>,
@@ -297,47 +262,6 @@ pub async fn dry_run_replacement(
     let body = apply_body(object, revision);
     let checked = replace::check_replacement(client, resource, manager, &object.id, &body, live).await;
     checked.map_err(|error| without_secret_values(object, error))
-}
-
-/// The error as it may be shown: servers quote refused values.
-fn without_secret_values(object: &RenderedObject, error: Error) -> Error {
-    if object.encrypted_values.is_some() { error.without_values() } else { error }
-}
-
-/// The rendered object with the two annotations outside its hash. They are in the same apply: a second apply by the
-/// same manager without them would remove them.
-pub fn apply_body(object: &RenderedObject, revision: &Revision) -> Value {
-    let mut body = object.body.fields();
-    let annotations = &mut body["metadata"]["annotations"];
-    annotations[labels::HASH] = Value::String(object.hash.to_string());
-    annotations[labels::REVISION] = Value::String(revision.to_string());
-    if (&*object.kind.group, &*object.kind.kind) == ("", "Service") {
-        set_port_protocols(&mut body);
-    }
-    body
-}
-
-/// The protocol is a key of a Service's ports. Servers before 1.21 have no default for it, so an apply without it
-/// fails.
-fn set_port_protocols(service: &mut Value) {
-    let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
-        port.entry("protocol").or_insert_with(|| Value::String("TCP".to_owned()));
-    }
-}
-
-/// Sets or removes `spec.replicas` if an autoscaler decides it.
-fn set_replicas(body: &mut Value, replicas: SentReplicas) {
-    let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    match replicas {
-        SentReplicas::AsRendered => {}
-        SentReplicas::AsLive(count) if spec.contains_key("replicas") => {
-            spec.insert("replicas".to_owned(), count.into());
-        }
-        SentReplicas::AsLive(_) | SentReplicas::LeftOut => {
-            spec.shift_remove("replicas");
-        }
-    }
 }
 
 /// Deletes one object that the plan released for deletion.

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::superseded_error;
+use super::step_errors::superseded_error;
 use crate::cluster::{Catalog, Client, Error};
 use crate::model::{GroupVersionKind, ObjectId};
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::managed_fields::{entry_text, managed_entries};
-use super::superseded_error;
+use super::step_errors::superseded_error;
 use crate::cluster::{Catalog, Client, Error};
 use crate::model::labels;
 use crate::plan::PruneCandidate;

@@ -6,7 +6,8 @@
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{managed_fields, superseded_error};
+use super::managed_fields;
+use super::step_errors::superseded_error;
 use crate::cluster::{Client, DeleteOutcome, Error, Resource};
 use crate::model::{ObjectId, foreign_annotation, labels};
 

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::applied_fields;
+use super::body::apply_body;
 use super::managed_fields::{entry_text, managed_entries};
 use super::ownership_transfer::{OwnershipTransfer, is_controller, is_tool};
-use super::{apply_body, superseded_error, without_secret_values};
+use super::step_errors::{superseded_error, without_secret_values};
 use crate::cluster::{Client, Error, FieldConflict, Resource};
 use crate::model::{AdoptionEffect, ObjectId, RenderedObject, Revision, labels};
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::cluster::{ClusterLink, WritePermit};
-use crate::model::{ClusterName, GroupVersionKind};
+use crate::model::{ClusterName, GroupVersionKind, labels};
 
 const LATENCY: Duration = Duration::from_secs(1);
 

@@ -3,24 +3,16 @@
 
 mod lookup;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
+pub use self::lookup::AgreementSources;
 use super::event::Event;
 use super::file_versions::FileVersions;
-use super::state::ControllerState;
-use crate::fleet::Fleet;
-use crate::forge::ForgeClient;
-use crate::model::{
-    AppId, Approval, ApprovalQuery, ApprovalQueryError, ApprovalQueryResult, ApprovalRuleAction,
-    ApprovalShortfall, Revision, TargetSelector, UnmetApprovalRule,
-};
-use crate::plan::PruneCandidate;
-use crate::reconcile::RenderHistory;
+use crate::model::{AppId, ApprovalQuery, ApprovalQueryResult, Revision};
 
 /// Questions in progress at the same time.
 const MAX_CONCURRENT_QUESTIONS: usize = 2;
@@ -37,14 +29,6 @@ struct AgreementLookup {
     /// The apps whose decisions depend on it.
     apps: BTreeSet<AppId>,
     task: AbortHandle,
-}
-
-/// Where agreements are read.
-#[derive(Clone, Debug)]
-pub struct AgreementSources {
-    /// `Err`: why the forge cannot be read.
-    pub forge: Result<ForgeClient, ApprovalQueryError>,
-    pub history: Arc<RenderHistory>,
 }
 
 impl Agreements {
@@ -129,58 +113,11 @@ impl Agreements {
     }
 }
 
-impl ControllerState {
-    /// What a rule requires before a delete and the approval lacks. `asks`: the questions that must be answered for that.
-    pub(super) fn rule_asks(
-        &self,
-        fleet: &Fleet,
-        candidate: &PruneCandidate,
-        approvals: &[&Approval],
-        files: &FileVersions<'_>,
-        asks: &RefCell<BTreeSet<(ApprovalQuery, AppId)>>,
-    ) -> Option<UnmetApprovalRule> {
-        let rules = &fleet.approval_rules;
-        let of_objects = rules.rules.iter().filter(|rule| {
-            rule.actions.contains(&ApprovalRuleAction::Delete) && rule.is_for_object(&candidate.object)
-        });
-        let cluster = fleet.clusters.get(&candidate.cluster)?;
-        let facts = cluster.facts(fleet.ring_of(&candidate.cluster));
-        // The labels of a removed app are unknown: any rule may select it.
-        let selects = |selector: &TargetSelector| match fleet.apps.get(&candidate.app) {
-            Some(app) => selector.selects(&candidate.app, &app.labels, facts),
-            None => selector.selects(&candidate.app, &selector.app_labels, facts),
-        };
-        let cluster_entry = self.clusters.get(&candidate.cluster);
-        let mut asked = of_objects.filter(|rule| selects(&rule.selector));
-        asked.find_map(|rule| {
-            let since = cluster_entry.and_then(|it| it.observation.objects.get(&candidate.object));
-            let since = since.and_then(|live| live.revision.as_deref()).map(Revision::from);
-            let (app, until) = (candidate.app.clone(), self.head.clone()?);
-            let change = ApprovalQuery::Authors { app, since, until, is_delete: true };
-            let answers = |asked: &ApprovalQuery| {
-                let answer = self.agreements.answer(asked);
-                if answer.is_none() {
-                    asks.borrow_mut().insert((asked.clone(), candidate.app.clone()));
-                }
-                answer
-            };
-            let mut lacks = ApprovalShortfall::None;
-            for approval in approvals {
-                let file = files.approval_version(approval.location.as_ref(), approval.is_alone);
-                match rule.check_approval(&rules.roles, file.as_ref(), &change, &answers) {
-                    Ok(()) => return None,
-                    Err(lack) => lacks = lacks.max(lack),
-                }
-            }
-            Some(rule.unmet(lacks))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Digest, FileVersion, ForgePeople};
+    use crate::model::{ApprovalQueryError, Digest, FileVersion, ForgePeople};
+    use crate::reconcile::RenderHistory;
 
     fn review(text: &str) -> ApprovalQuery {
         let (commit, path) = (Revision::from("head"), "approvals/a.yaml".to_owned());

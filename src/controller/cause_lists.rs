@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::cause_results::{CauseSearchResult, PodListResult, PodsListed};
 use super::cause_searches::{PodSearch, SearchAccess, UnhealthyWorkload, WorkloadKey};
-use super::crash_logs::CauseSearchResult;
 use super::event::Event;
 use super::event_causes;
 use super::state::ControllerState;
@@ -24,24 +24,6 @@ use crate::model::{ClusterName, Digest, HealthStatus, ObjectId};
 
 /// Time limit for the events of all workloads of one list.
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The result of one list, or a part of it.
-#[derive(Debug)]
-pub struct PodsListed {
-    cluster: ClusterName,
-    /// The namespace whose list ended. `None` if all workloads are pods themselves, because nothing is listed then.
-    listed_namespace: Option<Arc<str>>,
-    results: Vec<PodListResult>,
-}
-
-#[derive(Debug)]
-enum PodListResult {
-    Explained(Box<CauseSearchResult>),
-    /// The list was cut off, and has no pod of this workload.
-    CutOff(WorkloadKey),
-    /// The server did not answer. The known cause stays, and the search is repeated after its pause.
-    Unknown(WorkloadKey),
-}
 
 /// A workload without pods, whose events are read.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ use super::event::{ClusterNews, Event, InventoryResult};
 use super::interner::StringInterner;
 use super::list_limiter::ListLimiter;
 use super::queue_memory;
-use super::volume_claims::UnboundClaims;
+use super::unbound_claims::UnboundClaims;
 use crate::cluster::{Catalog, Client, WatchChange};
 use crate::health;
 use crate::model::{

@@ -1,77 +1,18 @@
-//! Policies at deploy time: the current policies, and their verdicts on deletes.
+//! Policies at deploy time: takes over those of a new head, and judges deletes by them.
 //!
 //! Verdicts on writes are kept with the observation of each object (`Observation::verdicts`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
-use super::in_flight::ObjectKey;
+use super::policy_state::PolicyState;
 use super::state::ControllerState;
 use crate::cluster::Error;
-use crate::model::{ClusterName, PolicyDenial};
+use crate::model::PolicyDenial;
 use crate::plan::{PruneCandidate, StepReason};
 use crate::render::Admission;
-
-/// An object that could not be read is read again after this time.
-const READ_RETRY_DELAY: Duration = Duration::from_secs(30);
-
-#[derive(Debug, Default)]
-pub struct PolicyState {
-    /// `None`: there are no policies.
-    pub admission: Option<Arc<Admission>>,
-    /// Verdicts on deletes, by the state of the object.
-    deletes: BTreeMap<ObjectKey, (String, DeleteVerdict)>,
-}
-
-#[derive(Debug)]
-enum DeleteVerdict {
-    Reading,
-    Failed { again: Instant },
-    Judged(Option<PolicyDenial>),
-}
-
-impl PolicyState {
-    fn verdict(&self, candidate: &PruneCandidate) -> Option<&DeleteVerdict> {
-        let (state, verdict) = self.deletes.get(&key(candidate))?;
-        (*state == object_state(candidate)).then_some(verdict)
-    }
-
-    pub fn denial(&self, candidate: &PruneCandidate) -> Option<&PolicyDenial> {
-        match self.verdict(candidate)? {
-            DeleteVerdict::Judged(denial) => denial.as_ref(),
-            DeleteVerdict::Reading | DeleteVerdict::Failed { .. } => None,
-        }
-    }
-
-    /// No policy matches it, or its delete was judged and allowed.
-    pub fn allows(&self, candidate: &PruneCandidate) -> bool {
-        let Some(admission) = &self.admission else { return true };
-        !admission.may_deny_deletes(&candidate.kind)
-            || matches!(self.verdict(candidate), Some(DeleteVerdict::Judged(None)))
-    }
-
-    /// The cluster is listed again: requests over the previous connection get no answer any more.
-    pub fn connected(&mut self, cluster: &ClusterName) {
-        self.deletes.retain(|(of, _), _| of != cluster);
-    }
-
-    pub fn is_reading(&self) -> bool {
-        self.deletes.values().any(|(_, verdict)| matches!(verdict, DeleteVerdict::Reading))
-    }
-}
-
-fn key(candidate: &PruneCandidate) -> ObjectKey {
-    (candidate.cluster.clone(), candidate.object.clone())
-}
-
-/// Another state of the object needs another verdict.
-fn object_state(candidate: &PruneCandidate) -> String {
-    format!("{} {}", candidate.uid, candidate.resource_version)
-}
 
 impl ControllerState {
     /// Earlier verdicts were about other policies, or about other objects of the app.
@@ -88,7 +29,7 @@ impl ControllerState {
             // Work in progress was judged by other policies.
             self.in_flight.cancel_all();
         }
-        self.policy_state = PolicyState { admission, deletes: BTreeMap::new() };
+        self.policy_state = PolicyState::new(admission);
         for cluster in self.clusters.values_mut() {
             cluster.observation.verdicts.clear();
         }
@@ -113,22 +54,12 @@ impl ControllerState {
         let admission = self.policy_state.admission.clone()?;
         let due = self.prune.decision.deletes.iter().map(|decided| &decided.candidate);
         let due = due.filter(|it| admission.may_deny_deletes(&it.kind));
-        let due: Vec<PruneCandidate> = due
-            .filter(|it| match self.policy_state.verdict(it) {
-                None => true,
-                Some(DeleteVerdict::Failed { again }) => *again <= now,
-                Some(DeleteVerdict::Reading | DeleteVerdict::Judged(_)) => false,
-            })
-            .cloned()
-            .collect();
+        let due: Vec<PruneCandidate> =
+            due.filter(|it| self.policy_state.needs_reading(it, now)).cloned().collect();
         for candidate in due {
             self.judge_delete(&admission, candidate);
         }
-        let failed = self.policy_state.deletes.values().filter_map(|(_, verdict)| match verdict {
-            DeleteVerdict::Failed { again } => Some(*again),
-            _ => None,
-        });
-        failed.filter(|again| *again > now).min()
+        self.policy_state.next_retry(now)
     }
 
     fn judge_delete(&mut self, admission: &Arc<Admission>, candidate: PruneCandidate) {
@@ -139,7 +70,7 @@ impl ControllerState {
             return;
         };
         let (epoch, events, admission) = (cluster.epoch, self.events.clone(), Arc::clone(admission));
-        self.policy_state.deletes.insert(key(&candidate), (object_state(&candidate), DeleteVerdict::Reading));
+        self.policy_state.mark_reading(&candidate);
         tokio::spawn(async move {
             let found = client.get(&resource, &candidate.object).await;
             // For an object that is gone by now, the delete finds that out.
@@ -162,18 +93,6 @@ impl ControllerState {
         if !self.policy_state.admission.as_ref().is_some_and(|now| Arc::ptr_eq(now, admission)) {
             return;
         }
-        let known = self.policy_state.deletes.get_mut(&key(candidate));
-        let is_it = |known: &&mut (String, DeleteVerdict)| {
-            known.0 == object_state(candidate) && matches!(known.1, DeleteVerdict::Reading)
-        };
-        let Some((_, verdict)) = known.filter(is_it) else { return };
-        *verdict = match result {
-            Ok(denial) => DeleteVerdict::Judged(denial),
-            Err(error) => {
-                tracing::warn!(cluster = %candidate.cluster, %error, "failed to read the object: its delete \
-                    waits until the policies can be evaluated");
-                DeleteVerdict::Failed { again: Instant::now() + READ_RETRY_DELAY }
-            }
-        };
+        self.policy_state.record_result(candidate, result);
     }
 }

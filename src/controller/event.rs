@@ -15,12 +15,11 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use super::apps::{AppHeads, PastApp};
-use super::cause_lists::PodsListed;
-use super::crash_logs::CauseSearchResult;
-use super::load::GitLoadResult;
+use super::cause_results::{CauseSearchResult, PodsListed};
+use super::load_result::{GitLoadResult, LoadError};
 use super::queue_memory::QueueMemoryPermit;
 use super::secrets::SecretError;
-use super::volume_claims::VolumeBindingMode;
+use super::unbound_claims::VolumeBindingMode;
 use crate::cluster::{Catalog, Client, Error, WatchChange};
 use crate::fleet::Target;
 use crate::forge::WebhookHint;
@@ -169,39 +168,4 @@ pub enum ClusterNews {
         /// The memory of the object in the event queue.
         room: QueueMemoryPermit,
     },
-}
-
-/// The repository could not be read. The running state stays.
-#[derive(Clone, Debug)]
-pub struct LoadError {
-    pub message: String,
-    pub help: Option<String>,
-    pub kind: crate::source::ErrorKind,
-}
-
-impl LoadError {
-    /// The message, with what to do about it.
-    pub(super) fn to_message(&self) -> String {
-        let help = self.help.as_ref().map(|help| format!("; {help}"));
-        format!("{}{}", self.message, help.unwrap_or_default())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn repository_error_says_what_to_do() {
-        let error = |help: Option<&str>| LoadError {
-            message: "failed to read a: it is empty".to_owned(),
-            help: help.map(str::to_owned),
-            kind: crate::source::ErrorKind::Configuration,
-        };
-        assert_eq!(
-            error(Some("commit something")).to_message(),
-            "failed to read a: it is empty; commit something"
-        );
-        assert_eq!(error(None).to_message(), "failed to read a: it is empty");
-    }
 }

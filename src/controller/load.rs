@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::event::{Event, LoadError};
+use super::event::Event;
 use super::grants::RepositoryGrants;
+use super::load_result::{GitLoadResult, LoadError, LoadedHead};
 use super::registry::ClusterRegistry;
-use super::secrets::SecretError;
 use crate::cluster::HomeCluster;
 use crate::fleet::{self, Fleet, IdentityOwners};
 use crate::model::{Diagnostic, DiagnosticScope, RegistryContents, Revision, Snapshot};
@@ -40,33 +39,6 @@ impl ManifestOrigin {
             Self::Folder { history, .. } => history.clone(),
         }
     }
-}
-
-/// The result of a load.
-#[derive(Debug)]
-pub struct GitLoadResult {
-    /// `None`: nothing new.
-    pub news: Option<LoadedHead>,
-    /// A hook named a commit that the remote does not have yet.
-    pub is_behind: bool,
-    /// The remote returned a commit that does not descend from the last one.
-    pub non_fast_forward: Option<Revision>,
-    /// Git did not answer and is read again; only the registry of clusters has changed.
-    pub git_error: Option<LoadError>,
-}
-
-/// A revision, read and checked.
-#[derive(Debug)]
-pub struct LoadedHead {
-    pub revision: Revision,
-    /// The newest commits of the branch, this one first.
-    pub recent_commits: Vec<Revision>,
-    pub fleet: Fleet,
-    pub snapshot: Snapshot,
-    /// The token of the forge; `None` if it needs none.
-    pub token: Option<Result<SecretString, SecretError>>,
-    /// When Git returned it.
-    pub seen_at: Instant,
 }
 
 /// The input of a load.

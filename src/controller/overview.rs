@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::apps::{AppEntry, UnitEntry};
 use super::cluster_entry::{ClusterEntry, ConnectionState};
-use super::event::LoadError;
+use super::load_result::LoadError;
 use super::state::ControllerState;
 use super::target_entry::TargetEntry;
 use crate::cluster::Credential;

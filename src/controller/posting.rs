@@ -12,11 +12,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::event::Event;
+use super::forge_posting::{ForgeReader, StatusPosting};
 use super::secrets::SecretError;
 use super::state::{ControllerState, RELOAD_FIRST};
 use crate::fleet::Target;
 use crate::forge::{self, CommitStatus, CommitStatusState};
-use crate::model::{ApprovalQueryError, Digest, ForgeSettings, Revision, SecretRef};
+use crate::model::{ApprovalQueryError, Digest, Revision, SecretRef};
 use crate::reconcile::RenderHistory;
 use crate::report::outbox::{Outbox, OutboxCommand, StatusTransitionRule};
 use crate::report::{Overview, statuses};
@@ -25,36 +26,6 @@ use crate::report::{Overview, statuses};
 const MAX_RECALL_DELAY: Duration = Duration::from_secs(30);
 /// Delay before a token that could not be read is read again.
 const TOKEN_RETRY_DELAY: Duration = Duration::from_secs(30);
-
-/// The connection to the forge.
-#[derive(Default)]
-pub(super) struct ForgePosting {
-    posting: Option<StatusPosting>,
-    /// Reads from the forge; commands use it too. `None`: the forge cannot be read.
-    reader: Option<ForgeReader>,
-    /// The token could not be read: time of the next try.
-    pub token_retry_at: Option<Instant>,
-    /// The newest commits of the branch at the last read, the head first.
-    pub recent_commits: Vec<Revision>,
-    /// Number of postings so far.
-    posting_count: u64,
-}
-
-struct StatusPosting {
-    forge: ForgeSettings,
-    /// Digest of the token: another token needs another client.
-    token: Option<Digest>,
-    outbox: Outbox,
-    number: u64,
-    /// The posted statuses were read back, and the outbox does not know that yet.
-    is_recalled: bool,
-}
-
-struct ForgeReader {
-    forge: ForgeSettings,
-    token: Digest,
-    client: forge::ForgeClient,
-}
 
 impl ControllerState {
     /// Uses the forge of the instance. Returns whether the forge or the token changed.

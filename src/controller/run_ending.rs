@@ -3,14 +3,24 @@
 use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, ConnectionState};
+use super::load_result::LoadError;
+use super::settings::RunUntil;
 use super::state::ControllerState;
 use super::target_entry::TargetEntry;
-use super::{RunEnding, RunUntil};
 use crate::fleet::Target;
 use crate::model::InstanceMode;
 use crate::plan::StepReason;
 use crate::report::TargetPhase;
 use crate::source::ErrorKind;
+
+#[derive(Debug)]
+pub enum RunEnding {
+    Settled,
+    Stopped,
+    TimedOut,
+    /// The repository could not be read at all.
+    Unreadable(LoadError),
+}
 
 impl ControllerState {
     /// How the run ends, if it ends now.

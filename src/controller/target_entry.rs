@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::causes::WorkloadCauses;
-use super::crash_logs::CrashLogLines;
+use super::claim_consumers::ClaimConsumers;
+use super::crash_log_lines::CrashLogLines;
 use super::jitter::jittered;
 use super::versions::AppVersions;
-use super::volume_claims::ClaimConsumers;
 use crate::model::{
     App, Diagnostic, Digest, FieldOwnership, ObjectId, Observation, RenderedObject, RenderedTarget, Revision,
 };

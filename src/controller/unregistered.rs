@@ -4,17 +4,10 @@
 //! Only the process that saw the removal reports it.
 
 use super::state::ControllerState;
+use super::unregistered_cluster::UnregisteredCluster;
 use crate::fleet::Fleet;
-use crate::model::{Cluster, ClusterState, Connection, Revision};
+use crate::model::{ClusterState, Connection};
 use crate::report::{ClusterReport, UNREGISTERED};
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct UnregisteredCluster {
-    /// The commit that removed its file; `None`: a ConfigMap had registered it.
-    removed_by: Option<Revision>,
-    /// Its last known manifest.
-    last_manifest: Cluster,
-}
 
 impl ControllerState {
     /// Records clusters that this fleet lacks. Only a valid fleet counts, because an unreadable file is not a removed file.

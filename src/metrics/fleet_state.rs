@@ -5,7 +5,7 @@ use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
 
-use super::{gauge, number};
+use super::gauge::{gauge, number};
 use crate::plan::PlanStep;
 use crate::report::{ClusterReport, Overview, RolloutReport, TargetPhase, TargetReport};
 use crate::rollout::WaveState;

@@ -1,15 +1,20 @@
-//! Counts requests to the forge.
+//! The labels of requests to the forge.
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
 
-use super::Metrics;
-use crate::forge::{Error, ForgeObserver, ForgeOperation};
+use crate::forge::ForgeOperation;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct ForgeRequestLabels {
     op: &'static str,
     code: String,
+}
+
+impl ForgeRequestLabels {
+    pub(super) fn of(operation: ForgeOperation, code: Option<StatusCode>) -> Self {
+        Self { op: operation.as_str(), code: code_label(code) }
+    }
 }
 
 /// A registered status code; `other` for unregistered ones, `none` without an answer.
@@ -18,17 +23,6 @@ fn code_label(code: Option<StatusCode>) -> String {
         Some(code) if code.canonical_reason().is_some() => code.as_str().to_owned(),
         Some(_) => "other".to_owned(),
         None => "none".to_owned(),
-    }
-}
-
-impl ForgeObserver for Metrics {
-    fn request_finished(&self, operation: ForgeOperation, code: Option<StatusCode>) {
-        let request = ForgeRequestLabels { op: operation.as_str(), code: code_label(code) };
-        self.inner.forge_requests.get_or_create_owned(&request).inc();
-    }
-
-    fn status_posted(&self, result: Result<(), &Error>) {
-        *self.inner.last_post.lock() = Some(result.map_err(ToString::to_string));
     }
 }
 

@@ -10,6 +10,7 @@
 mod commits;
 mod fleet_state;
 mod forge;
+mod gauge;
 mod process;
 mod receivers;
 #[cfg(test)]
@@ -20,11 +21,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -33,11 +34,13 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
 use crate::cluster::WritePermit;
+use crate::forge::{Error, ForgeObserver, ForgeOperation};
 use crate::model::Revision;
 use crate::report::Overview;
 use commits::CommitTimers;
 pub use fleet_state::FleetState;
 use forge::ForgeRequestLabels;
+use gauge::{gauge, number};
 use process::ProcessCollector;
 pub use receivers::DeliveryResult;
 use receivers::{DeliveryLabels, ReceiverNames};
@@ -240,6 +243,16 @@ impl Metrics {
     }
 }
 
+impl ForgeObserver for Metrics {
+    fn request_finished(&self, operation: ForgeOperation, code: Option<StatusCode>) {
+        self.inner.forge_requests.get_or_create_owned(&ForgeRequestLabels::of(operation, code)).inc();
+    }
+
+    fn status_posted(&self, result: Result<(), &Error>) {
+        *self.inner.last_post.lock() = Some(result.map_err(ToString::to_string));
+    }
+}
+
 impl Collector for ScrapeState {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let help = "Time since the config repository was last read successfully.";
@@ -253,18 +266,4 @@ impl Collector for ScrapeState {
         gauge(&mut encoder, "tutti_queue_depth", help, None)?.encode_gauge(&number(depth))?;
         self.fleet.read().encode(&mut encoder)
     }
-}
-
-/// Starts a gauge; the caller adds its series.
-fn gauge<'e>(
-    encoder: &'e mut DescriptorEncoder<'_>,
-    name: &'e str,
-    help: &str,
-    unit: Option<&'e Unit>,
-) -> Result<MetricEncoder<'e>, fmt::Error> {
-    encoder.encode_descriptor(name, help, unit, MetricType::Gauge)
-}
-
-fn number(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

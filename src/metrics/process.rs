@@ -10,7 +10,7 @@ use prometheus_client::registry::Unit;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
-use super::gauge;
+use super::gauge::gauge;
 
 #[derive(Debug)]
 pub(super) struct ProcessCollector;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::ReconcileJob;
+use super::job::ReconcileJob;
 use crate::apply::ApplyHistory as _;
 use crate::cluster::{Error, Resource};
 use crate::model::{

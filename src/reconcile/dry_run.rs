@@ -3,7 +3,8 @@
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Map, Value};
 
-use super::{MAX_CONCURRENT_LOOKUPS, ReconcileJob};
+use super::job::ReconcileJob;
+use super::lookups::MAX_CONCURRENT_LOOKUPS;
 use crate::apply::{self, ApplyHistory as _};
 use crate::cluster::{Error, Resource};
 use crate::model::{RenderedObject, foreign_annotation, labels, mask_both, mask_changes};

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::live_object;
+use super::observe::live_object;
 use crate::apply::{self, release};
 use crate::cluster::{Catalog, Client, DeleteOutcome, Error};
 use crate::health::HealthRules;

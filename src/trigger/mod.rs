@@ -24,8 +24,8 @@ use crate::fleet::{Fleet, trigger_files};
 use crate::manifest::read::suggest;
 use crate::model::glob::{self, SeparatorMatching};
 use crate::model::{
-    App, AppId, AppSpec, ImageReference, Location, Snapshot, Trigger, TriggerField, TriggerMatchRule,
-    TriggerTarget, TriggerValue, image_tag, short_line,
+    App, AppSpec, ImageReference, Location, Snapshot, Trigger, TriggerField, TriggerMatchRule, TriggerTarget,
+    TriggerValue, image_tag, short_line,
 };
 use crate::promotion::edit;
 
@@ -270,9 +270,4 @@ fn image_names(app: &App) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names
-}
-
-/// The app of an outcome, as pull requests and responses name it.
-fn app_label(app: &AppId, ring: Option<&str>) -> String {
-    ring.map_or_else(|| app.to_string(), |ring| format!("{app} in {ring}"))
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{SourceCommit, app_label};
+use super::commit::SourceCommit;
 use crate::model::{AppId, Trigger, TriggerWrite};
 use crate::promotion::{branch_prefix, edit};
 
@@ -109,6 +109,11 @@ impl SourceCommit {
         .into_iter()
         .flatten()
     }
+}
+
+/// The app of an outcome, as pull requests and responses name it.
+fn app_label(app: &AppId, ring: Option<&str>) -> String {
+    ring.map_or_else(|| app.to_string(), |ring| format!("{app} in {ring}"))
 }
 
 pub fn reason(trigger: &Trigger, commit: Option<&SourceCommit>) -> String {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::super::event::Event;
-use super::AgreementSources;
 use crate::forge::{self, BranchCommit, ForgeClient, Pull};
 use crate::model::{AppId, ApprovalQuery, ApprovalQueryError, Digest, FileVersion, ForgePeople, Revision};
 use crate::reconcile::RenderHistory;
@@ -18,6 +17,14 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A change with more commits of the deployed branch is not searched.
 const MAX_COMMITS: usize = 100;
+
+/// Where agreements are read.
+#[derive(Clone, Debug)]
+pub struct AgreementSources {
+    /// `Err`: why the forge cannot be read.
+    pub forge: Result<ForgeClient, ApprovalQueryError>,
+    pub history: Arc<RenderHistory>,
+}
 
 /// Retries until the answer is final.
 pub(super) async fn look_up_answer(

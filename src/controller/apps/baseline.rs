@@ -1,43 +1,22 @@
 //! The baseline: the render that a held unit keeps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{
-    AppAtCommit, AppEntry, AppHead, HeadUnit, PastCommit, TargetView, UnitBaseline, UnitEntry,
-    UnitRenderState,
-};
-use crate::fleet::{Fleet, Waves};
+use super::observe::TargetView;
+use super::past_app::PastApp;
+use super::{AppAtCommit, AppEntry, AppHead, HeadUnit, PastCommit, UnitBaseline, UnitEntry, UnitRenderState};
+use crate::fleet::Fleet;
 use crate::manifest;
-use crate::model::{App, AppId, Capabilities, ClusterName, Digest, RenderedObject, RenderedTarget, Revision};
+use crate::model::{App, AppId, ClusterName, Digest, RenderedObject, RenderedTarget, Revision};
 use crate::reconcile::RenderHistory;
 use crate::render::{
     DefinedKindsByCluster, DiscoveredCapabilities, FleetRenderer, RenderCache, TargetRender, UnitContent,
     is_hook_run, is_unit_content,
 };
-use crate::rollout::{CommitFacts, GivenApproval, UnitId};
-
-/// An app at an earlier commit.
-#[derive(Debug)]
-pub struct PastApp {
-    /// Clusters for which it could be rendered.
-    pub renders: BTreeMap<ClusterName, Arc<RenderedTarget>>,
-    pub facts: Arc<CommitFacts>,
-    /// The waves of the head for which it was read.
-    pub waves: Waves,
-    /// The capabilities of the clusters at that time.
-    discovered: DiscoveredCapabilities,
-}
-
-impl PastApp {
-    /// The capabilities of the cluster have changed.
-    pub fn is_outdated(&self, cluster: &ClusterName, now: Option<&Arc<Capabilities>>) -> bool {
-        let Some(now) = now else { return false };
-        self.discovered.get(cluster).is_none_or(|then| !Arc::ptr_eq(then, now) && then != now)
-    }
-}
+use crate::rollout::{GivenApproval, UnitId};
 
 impl PastCommit {
     /// It must be read again for a unit.

@@ -49,6 +49,14 @@ pub struct HeadUnit {
     pub pin: Option<Arc<str>>,
 }
 
+pub(super) fn units_on<'u, T>(
+    units: &'u BTreeMap<UnitId, T>,
+    cluster: &ClusterName,
+) -> impl Iterator<Item = (&'u UnitId, &'u T)> + use<'u, T> {
+    let (first, cluster) = (UnitId { cluster: cluster.clone(), pod_set: Arc::default() }, cluster.clone());
+    units.range(first..).take_while(move |(id, _)| id.cluster == cluster)
+}
+
 /// All apps in waves at the head.
 #[derive(Debug, Default)]
 pub struct AppHeads {
@@ -68,7 +76,7 @@ type PlainApp = (Arc<BTreeMap<ClusterName, TargetRender>>, Waves, UpdateStrategy
 
 impl AppHead {
     pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &HeadUnit)> {
-        super::units_on(&self.units, cluster)
+        units_on(&self.units, cluster)
     }
 
     /// The commit that brought the render of a cluster.

@@ -13,6 +13,7 @@ mod baseline;
 mod effective;
 mod head;
 mod observe;
+mod past_app;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,9 +23,11 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use approvals::approvals_of_other_versions;
-pub use baseline::{PastApp, read_past_app};
+pub use baseline::read_past_app;
+use head::units_on;
 pub use head::{AppAtCommit, AppHead, AppHeads, HeadUnit};
 pub use observe::TargetView;
+pub use past_app::PastApp;
 
 use crate::fleet::Target;
 use crate::model::{
@@ -437,12 +440,4 @@ fn unread_facts(unit: &HeadUnit) -> UnitFacts {
 /// The digest of nothing if it cannot be rendered.
 fn head_digest(unit: &HeadUnit) -> Digest {
     unit.content.as_ref().map_or_else(|| Digest::of(b""), |content| content.digest)
-}
-
-fn units_on<'u, T>(
-    units: &'u BTreeMap<UnitId, T>,
-    cluster: &ClusterName,
-) -> impl Iterator<Item = (&'u UnitId, &'u T)> + use<'u, T> {
-    let (first, cluster) = (UnitId { cluster: cluster.clone(), pod_set: Arc::default() }, cluster.clone());
-    units.range(first..).take_while(move |(id, _)| id.cluster == cluster)
 }
