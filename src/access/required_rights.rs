@@ -28,7 +28,7 @@ pub struct AccessInput<'a> {
 
 impl std::fmt::Debug for AccessInput<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Input").field("renders", &self.renders).finish_non_exhaustive()
+        f.debug_struct("AccessInput").field("renders", &self.renders).finish_non_exhaustive()
     }
 }
 

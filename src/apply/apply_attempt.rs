@@ -49,7 +49,7 @@ pub struct ApplyAttempt<'a> {
 
 impl std::fmt::Debug for ApplyAttempt<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attempt").field("step", &self.step).finish_non_exhaustive()
+        f.debug_struct("ApplyAttempt").field("step", &self.step).finish_non_exhaustive()
     }
 }
 

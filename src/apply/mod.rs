@@ -92,7 +92,7 @@ pub struct ApplyTarget<'a> {
 
 impl std::fmt::Debug for ApplyTarget<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Destination({})", self.client.name())
+        write!(f, "ApplyTarget({})", self.client.name())
     }
 }
 

@@ -46,7 +46,7 @@ impl ClientIdentity {
 
 impl fmt::Debug for ClientIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Identity({})", self.number())
+        write!(f, "ClientIdentity({})", self.number())
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct KubeconfigContext {
 
 impl fmt::Debug for KubeconfigContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Chosen({})", self.user)
+        write!(f, "KubeconfigContext({})", self.user)
     }
 }
 

@@ -45,7 +45,7 @@ struct ApiWatchState {
 
 impl fmt::Debug for ApiWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Serving").field("asked_at", &self.discovery_at).finish_non_exhaustive()
+        f.debug_struct("ApiWatch").field("asked_at", &self.discovery_at).finish_non_exhaustive()
     }
 }
 

@@ -56,7 +56,7 @@ pub struct ControllerSettings {
 
 impl std::fmt::Debug for ControllerSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("ControllerSettings")
             .field("origin", &self.origin)
             .field("until", &self.until)
             .finish_non_exhaustive()

@@ -104,7 +104,7 @@ pub struct ControllerState {
 
 impl std::fmt::Debug for ControllerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "World at {:?}, {} targets", self.head, self.targets.len())
+        write!(f, "ControllerState at {:?}, {} targets", self.head, self.targets.len())
     }
 }
 

@@ -49,7 +49,7 @@ pub struct ClusterSupervisor {
 
 impl std::fmt::Debug for ClusterSupervisor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Supervisor({})", self.cluster)
+        write!(f, "ClusterSupervisor({})", self.cluster)
     }
 }
 

@@ -109,7 +109,7 @@ impl fmt::Debug for Metrics {
 
 impl fmt::Debug for ScrapeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Now")
+        f.write_str("ScrapeState")
     }
 }
 

@@ -38,7 +38,7 @@ impl ObjectBody {
 impl fmt::Debug for ObjectBody {
     /// Without its values, which may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Body({} bytes)", self.0.len())
+        write!(f, "ObjectBody({} bytes)", self.0.len())
     }
 }
 

@@ -54,7 +54,7 @@ impl RenderWait<'_> {
 
 impl fmt::Debug for RenderWait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wait").field("time", &self.time).finish_non_exhaustive()
+        f.debug_struct("RenderWait").field("time", &self.time).finish_non_exhaustive()
     }
 }
 

@@ -37,7 +37,7 @@ pub struct ObjectDocument {
 /// The object may hold secret values.
 impl fmt::Debug for ObjectDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Document").field("source", &self.source).finish_non_exhaustive()
+        f.debug_struct("ObjectDocument").field("source", &self.source).finish_non_exhaustive()
     }
 }
 

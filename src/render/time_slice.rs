@@ -43,7 +43,7 @@ pub struct RenderTimeSlice<'a> {
 
 impl std::fmt::Debug for RenderTimeSlice<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turn").field("left", &self.remaining).finish_non_exhaustive()
+        f.debug_struct("RenderTimeSlice").field("left", &self.remaining).finish_non_exhaustive()
     }
 }
 

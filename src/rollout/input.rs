@@ -120,7 +120,7 @@ pub struct RolloutInput<'a> {
 
 impl fmt::Debug for RolloutInput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Input")
+        f.debug_struct("RolloutInput")
             .field("digest", &self.digest)
             .field("units", &self.units)
             .finish_non_exhaustive()

@@ -48,7 +48,7 @@ pub struct DecryptedDocument {
 /// The document holds secret values.
 impl fmt::Debug for DecryptedDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("sealed", &self.sealed.is_some()).finish_non_exhaustive()
+        f.debug_struct("DecryptedDocument").field("sealed", &self.sealed.is_some()).finish_non_exhaustive()
     }
 }
 

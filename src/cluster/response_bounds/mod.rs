@@ -249,7 +249,7 @@ struct WaitingChunk {
 
 impl<B> std::fmt::Debug for BoundedBody<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Counted({})", self.what)
+        write!(f, "BoundedBody({})", self.what)
     }
 }
 

@@ -38,7 +38,7 @@ pub struct ServiceRequest {
 
 impl std::fmt::Debug for ServiceRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Request").field("method", &self.method).finish_non_exhaustive()
+        f.debug_struct("ServiceRequest").field("method", &self.method).finish_non_exhaustive()
     }
 }
 

@@ -78,7 +78,7 @@ impl Default for RequestRewriter {
 
 impl std::fmt::Debug for RequestRewriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Through").finish_non_exhaustive()
+        f.debug_struct("RequestRewriter").finish_non_exhaustive()
     }
 }
 

@@ -29,7 +29,7 @@ pub struct RouteFilter<'a> {
 
 impl std::fmt::Debug for RouteFilter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Look").field("wants_apps", &self.wants_apps).finish_non_exhaustive()
+        f.debug_struct("RouteFilter").field("wants_apps", &self.wants_apps).finish_non_exhaustive()
     }
 }
 

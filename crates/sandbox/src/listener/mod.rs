@@ -103,7 +103,7 @@ impl Drop for SandboxListener {
 /// The token stays out of logs.
 impl fmt::Debug for SandboxListener {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Listener")
+        out.debug_struct("SandboxListener")
             .field("cluster", &self.cluster)
             .field("address", &self.address)
             .finish_non_exhaustive()
