@@ -181,7 +181,6 @@ impl ControllerState {
         }
     }
 
-    // ---- the end ----
 
     pub fn cancel(&mut self) {
         self.is_stopping = true;

@@ -10,6 +10,8 @@ pub struct NamedPath {
     pub in_test: bool,
     /// One more `super` leaves the inline module.
     pub in_inline_module: bool,
+    /// Named by `use` or `pub use`.
+    pub is_use: bool,
     /// Named by `pub use`.
     pub is_export: bool,
 }
@@ -35,13 +37,14 @@ pub fn named_paths(text: &str, file: &str) -> Vec<NamedPath> {
     let tokens = tokens(text);
     let test_file = file.ends_with("/tests.rs") || file.contains("/tests/");
     let inline_from = inline_test_module(text);
-    let mut reader = PathReader { tokens: &tokens, position: 0, in_export: false, found: Vec::new() };
+    let mut reader =
+        PathReader { tokens: &tokens, position: 0, in_use: false, in_export: false, found: Vec::new() };
     reader.read();
-    let finish = |(path, line, is_export)| {
-        let in_inline_module = inline_from.is_some_and(|from| line > from);
-        NamedPath { path, line, in_test: test_file || in_inline_module, in_inline_module, is_export }
-    };
-    reader.found.into_iter().map(finish).collect()
+    for name in &mut reader.found {
+        name.in_inline_module = inline_from.is_some_and(|from| name.line > from);
+        name.in_test = test_file || name.in_inline_module;
+    }
+    reader.found
 }
 
 /// The line of `#[cfg(test)]` before an inline module, which reaches to the end by house rule.
@@ -56,8 +59,9 @@ fn inline_test_module(text: &str) -> Option<u32> {
 struct PathReader<'a> {
     tokens: &'a [(Token, u32)],
     position: usize,
+    in_use: bool,
     in_export: bool,
-    found: Vec<(Vec<String>, u32, bool)>,
+    found: Vec<NamedPath>,
 }
 
 impl PathReader<'_> {
@@ -65,16 +69,33 @@ impl PathReader<'_> {
         while self.position < self.tokens.len() {
             match self.peek() {
                 Some(Token::Word(word)) if word == "use" => {
-                    self.in_export = self.is_after_pub();
+                    (self.in_use, self.in_export) = (true, self.is_after_pub());
                     self.position += 1;
                     self.skip_leading_separator();
                     self.read_use_tree(&[]);
-                    self.in_export = false;
+                    (self.in_use, self.in_export) = (false, false);
+                }
+                // `pub(in crate::x)` limits who sees an item; it takes nothing from there.
+                Some(Token::Word(word)) if word == "in" && self.is_in_visibility() => {
+                    while self.peek().is_some_and(|token| *token != Token::Other(')')) {
+                        self.position += 1;
+                    }
                 }
                 Some(Token::Word(_)) => self.read_path(),
                 _ => self.position += 1,
             }
         }
+    }
+
+    /// After `pub(`.
+    fn is_in_visibility(&self) -> bool {
+        let before = self.tokens[..self.position].iter().rev().map(|(token, _)| token).take(2);
+        before.eq([&Token::Other('('), &Token::Word("pub".to_owned())])
+    }
+
+    fn add(&mut self, path: Vec<String>, line: u32) {
+        let (is_use, is_export) = (self.in_use, self.in_export);
+        self.found.push(NamedPath { path, line, in_test: false, in_inline_module: false, is_use, is_export });
     }
 
     fn peek(&self) -> Option<&Token> {
@@ -117,7 +138,7 @@ impl PathReader<'_> {
             self.position += 1;
         }
         if path.len() > 1 {
-            self.found.push((path, line, self.in_export));
+            self.add(path, line);
         }
     }
 
@@ -150,7 +171,7 @@ impl PathReader<'_> {
             }
         }
         if path.len() > prefix.len() || !prefix.is_empty() {
-            self.found.push((path, line, self.in_export));
+            self.add(path, line);
         }
     }
 
