@@ -5,9 +5,9 @@ use std::rc::Rc;
 use kube_cel::cel::Value as Other;
 
 use super::meter::{CelMeter, EvaluationFailure};
+use super::node::{ArithmeticOperator, CelLiteral, CelLoop, CelNode, ComparisonOperator};
 use super::optional;
-use super::program::{ArithmeticOperator, CelLiteral, CelLoop, CelNode, ComparisonOperator};
-use super::value::{CelList, CelMap, CelText, CelValue, compare, equal};
+use super::value::{CelList, CelMap, CelText, CelValue, ITEM_BYTES, compare, equal};
 use crate::model::short_line;
 
 /// The values of roots and variables.
@@ -371,8 +371,6 @@ impl<'a> ExpressionRun<'_, 'a> {
 
 const OVERFLOW: EvaluationFailure =
     EvaluationFailure::Message(std::borrow::Cow::Borrowed("a number is too large"));
-/// Approximate bytes of a list item.
-pub(super) const ITEM_BYTES: usize = 40;
 
 fn literal_value(literal: &CelLiteral) -> CelValue<'_> {
     match literal {

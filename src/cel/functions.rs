@@ -8,8 +8,7 @@ use regex::{Regex, RegexBuilder};
 use super::library::LibraryCall;
 use super::meter::{CelMeter, EvaluationFailure};
 use super::optional;
-use super::program::{CelLiteral, CelNode};
-use super::regex_cost::{RegexCost, translate_re2};
+use super::regex_cost::{RegexCost, match_cost, translate_re2, whole_steps};
 use super::text_format;
 use super::time_values::{self, TimeField};
 use super::url::Url;
@@ -107,55 +106,52 @@ impl UrlPart {
     }
 }
 
-/// Names of [`native_function`] that the library lacks.
-pub const NATIVE_NAMES: [&str; 5] = ["bool", "dyn", "optMap", "optFlatMap", "type"];
-
-/// `None`: not a native function. The first argument of a method is its target.
+/// `None`: not a native function. The first of `count` arguments of a method is its target. `pattern` is the second
+/// argument if it is a text in the expression.
 pub fn native_function(
     name: &str,
     is_method: bool,
-    args: &[CelNode],
+    count: usize,
+    pattern: Option<&str>,
 ) -> Option<Result<NativeFunction, String>> {
-    let method = |native: NativeFunction, count: usize| match (is_method, args.len() == count + 1) {
+    let method = |native: NativeFunction, wanted: usize| match (is_method, count == wanted + 1) {
         (true, true) => Ok(native),
-        (true, false) => Err(format!("`{name}` takes {count} arguments")),
+        (true, false) => Err(format!("`{name}` takes {wanted} arguments")),
         (false, _) => Err(format!("`{name}` is a method of a value: x.{name}()")),
     };
-    let global = |native: NativeFunction, count: usize| match args.len() == count {
+    let global = |native: NativeFunction, wanted: usize| match count == wanted {
         true => Ok(native),
-        false => Err(format!("`{name}` takes {count} arguments")),
+        false => Err(format!("`{name}` takes {wanted} arguments")),
     };
     Some(match name {
         "size" => global(NativeFunction::Size, 1),
         "contains" => method(NativeFunction::Contains, 1),
         "startsWith" => method(NativeFunction::StartsWith, 1),
         "endsWith" => method(NativeFunction::EndsWith, 1),
-        "matches" => match args.get(1) {
-            Some(CelNode::Literal(CelLiteral::Text(pattern))) => compile_regex(pattern)
+        "matches" => match pattern {
+            Some(pattern) => compile_regex(pattern)
                 .and_then(|regex| global(NativeFunction::Matches(Some((regex, RegexCost::of(pattern)))), 2)),
-            _ => global(NativeFunction::Matches(None), 2),
+            None => global(NativeFunction::Matches(None), 2),
         },
         "dyn" => global(NativeFunction::Dyn, 1),
         "type" => global(NativeFunction::Type, 1),
         "bool" => global(NativeFunction::Bool, 1),
-        "string" if args.len() == 1 && !is_method => match LibraryCall::of(name, false, 1) {
+        "string" if count == 1 && !is_method => match LibraryCall::of(name, false, 1) {
             Some(library) => Ok(NativeFunction::Text(library)),
             None => return None,
         },
-        "format.named" if args.len() == 1 => match LibraryCall::of(name, false, 1) {
+        "format.named" if count == 1 => match LibraryCall::of(name, false, 1) {
             Some(library) => Ok(NativeFunction::NamedFormat(library)),
             None => return None,
         },
         "format" => method(NativeFunction::Format, 1),
         "url" => global(NativeFunction::Url, 1),
         "isURL" => global(NativeFunction::IsUrl, 1),
-        "int" if args.len() == 1 && !is_method => {
-            NativeFunction::Int(LibraryCall::of(name, false, 1)?).into_ok()
-        }
-        "timestamp" if args.len() == 1 && !is_method => {
+        "int" if count == 1 && !is_method => NativeFunction::Int(LibraryCall::of(name, false, 1)?).into_ok(),
+        "timestamp" if count == 1 && !is_method => {
             NativeFunction::Timestamp(LibraryCall::of(name, false, 1)?).into_ok()
         }
-        _ if is_method && matches!(args.len(), 1 | 2) && TimeField::of(name).is_some() => {
+        _ if is_method && matches!(count, 1 | 2) && TimeField::of(name).is_some() => {
             NativeFunction::TimePart(TimeField::of(name)?, LibraryCall::of(name, true, 1)?).into_ok()
         }
         _ if UrlPart::of(name).is_some() => method(NativeFunction::UrlPart(UrlPart::of(name)?), 0),
@@ -346,21 +342,4 @@ fn optional_inner<'a>(
         CelValue::Optional(inner) => Ok(inner),
         _ => Err(EvaluationFailure::NoOverload(name)),
     }
-}
-
-/// The worst case: each state of the pattern for each byte.
-pub fn match_cost(text: &str, pattern: RegexCost) -> f64 {
-    const PLACES: f64 = 256.0;
-    #[expect(clippy::cast_precision_loss, reason = "a bound need not be exact")]
-    let letters = 1.0 + text.len() as f64;
-    1.0 + letters * (1.0 + pattern.states) / PLACES
-}
-
-pub fn compile_cost(pattern: &str) -> u64 {
-    whole_steps(RegexCost::of(pattern).compile_steps)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive bound")]
-pub fn whole_steps(cost: f64) -> u64 {
-    cost as u64
 }

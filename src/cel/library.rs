@@ -6,15 +6,17 @@ use std::sync::{Arc, LazyLock};
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as Other};
 
-use super::functions::{NATIVE_NAMES, match_cost, whole_steps};
 use super::meter::{CelMeter, EvaluationFailure};
-use super::regex_cost::{RegexCost, translate_re2};
+use super::regex_cost::{RegexCost, match_cost, translate_re2, whole_steps};
 use super::value::{CelList, CelValue, bytes_of};
 use crate::model::catch_panic;
 
 thread_local! {
     static FUNCTIONS: Context<'static> = Context::default().with_all();
 }
+
+/// Native functions that the library lacks.
+const NATIVE_NAMES: [&str; 5] = ["bool", "dyn", "optMap", "optFlatMap", "type"];
 
 pub fn with_functions<T>(run: impl FnOnce(&Context<'static>) -> T) -> T {
     FUNCTIONS.with(run)

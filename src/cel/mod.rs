@@ -15,6 +15,7 @@ mod evaluate;
 mod functions;
 mod library;
 mod meter;
+mod node;
 mod optional;
 mod program;
 mod regex_cost;

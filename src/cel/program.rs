@@ -5,12 +5,15 @@ use std::collections::BTreeSet;
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 
-use super::functions::{self, NativeFunction};
+use super::functions;
 use super::library::{LibraryCall, is_known};
 use super::meter::{CelMeter, EvaluationFailure};
+use super::node::{
+    ArithmeticOperator, CelLiteral, CelLoop, CelNode, ComparisonOperator, TwoVariableLoop, TwoVariableMacro,
+};
+use super::regex_cost::compile_cost;
 use super::subexpressions::qualified_name;
 use super::syntax::{self, ExpressionMistake};
-use super::two_variable_macros::{TwoVariableLoop, TwoVariableMacro};
 use super::value::CelValue;
 use super::{EvaluationScope, evaluate};
 
@@ -81,81 +84,6 @@ impl CelProgram {
             )),
         }
     }
-}
-
-#[derive(Debug)]
-pub enum CelLiteral {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
-    Double(f64),
-    Text(Box<str>),
-    Bytes(Vec<u8>),
-    Type(&'static str),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum ComparisonOperator {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum ArithmeticOperator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-}
-
-#[derive(Debug)]
-pub enum CelNode {
-    Literal(CelLiteral),
-    Root(usize),
-    Variable(usize),
-    /// A local of a macro such as `all`, counted from the outermost.
-    Local(usize),
-    Field(Box<CelNode>, Box<str>),
-    OptionalField(Box<CelNode>, Box<str>),
-    Has(Box<CelNode>, Box<str>),
-    Index(Box<CelNode>, Box<CelNode>),
-    OptionalIndex(Box<CelNode>, Box<CelNode>),
-    And(Box<CelNode>, Box<CelNode>),
-    Or(Box<CelNode>, Box<CelNode>),
-    Not(Box<CelNode>),
-    Negate(Box<CelNode>),
-    NotStrictlyFalse(Box<CelNode>),
-    Conditional(Box<CelNode>, Box<CelNode>, Box<CelNode>),
-    Equal(Box<CelNode>, Box<CelNode>),
-    NotEqual(Box<CelNode>, Box<CelNode>),
-    Compare(ComparisonOperator, Box<CelNode>, Box<CelNode>),
-    Arithmetic(ArithmeticOperator, Box<CelNode>, Box<CelNode>),
-    In(Box<CelNode>, Box<CelNode>),
-    /// Each with whether it is optional.
-    List(Vec<(CelNode, bool)>),
-    Map(Vec<(CelNode, CelNode, bool)>),
-    Loop(Box<CelLoop>),
-    TwoVariables(Box<TwoVariableLoop>),
-    /// One turn of `map` or `filter`: appends to the list in this local.
-    Append(usize, Box<CelNode>),
-    /// `optMap` and `optFlatMap`: target, body with one more local, and whether the body returns an optional.
-    OptionalMap(Box<CelNode>, Box<CelNode>, bool),
-    Native(NativeFunction, Vec<CelNode>),
-    Library(Box<LibraryCall>, Vec<CelNode>),
-}
-
-#[derive(Debug)]
-pub struct CelLoop {
-    pub range: CelNode,
-    pub start: CelNode,
-    /// In these three, the accumulator and the item are locals.
-    pub condition: CelNode,
-    pub step: CelNode,
-    pub result: CelNode,
 }
 
 struct CelCompiler<'c> {
@@ -425,14 +353,18 @@ impl CelCompiler<'_> {
         };
         let args = target.into_iter().chain(&call.args).map(|arg| self.node(arg));
         let args: Vec<CelNode> = args.collect::<Result<_, _>>()?;
-        if let ("matches", Some(CelNode::Literal(CelLiteral::Text(pattern)))) = (name, args.get(1)) {
-            self.patterns += functions::compile_cost(pattern);
+        let second = match args.get(1) {
+            Some(CelNode::Literal(CelLiteral::Text(text))) => Some(&**text),
+            _ => None,
+        };
+        if let ("matches", Some(pattern)) = (name, second) {
+            self.patterns += compile_cost(pattern);
             if self.patterns > MOST_REGEX_STEPS {
                 let message = "its regular expressions are too large together".to_owned();
                 return Err(ExpressionMistake::at(self.text, "matches", message));
             }
         }
-        match functions::native_function(name, target.is_some(), &args) {
+        match functions::native_function(name, target.is_some(), args.len(), second) {
             Some(Ok(native)) => Ok(CelNode::Native(native, args)),
             Some(Err(message)) => Err(ExpressionMistake::at(self.text, &call.func_name, message)),
             None => match LibraryCall::of(name, target.is_some(), args.len()).filter(|_| is_known(name)) {

@@ -125,3 +125,20 @@ fn is_count(after: &str) -> bool {
     let is_number = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
     !least.is_empty() && is_number(least) && is_number(most)
 }
+
+/// The worst case: each state of the pattern for each byte.
+pub fn match_cost(text: &str, pattern: RegexCost) -> f64 {
+    const PLACES: f64 = 256.0;
+    #[expect(clippy::cast_precision_loss, reason = "a bound need not be exact")]
+    let letters = 1.0 + text.len() as f64;
+    1.0 + letters * (1.0 + pattern.states) / PLACES
+}
+
+pub fn compile_cost(pattern: &str) -> u64 {
+    whole_steps(RegexCost::of(pattern).compile_steps)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive bound")]
+pub fn whole_steps(cost: f64) -> u64 {
+    cost as u64
+}

@@ -2,44 +2,10 @@
 
 use std::rc::Rc;
 
-use super::evaluate::{ExpressionRun, ITEM_BYTES};
+use super::evaluate::ExpressionRun;
 use super::meter::EvaluationFailure;
-use super::program::CelNode;
-use super::value::{CelList, CelMap, CelValue, equal};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TwoVariableMacro {
-    All,
-    Exists,
-    ExistsOne,
-    TransformList,
-    TransformMap,
-    TransformMapEntry,
-}
-
-impl TwoVariableMacro {
-    /// `count` includes the two variables. With four arguments the third is a filter.
-    pub fn of(name: &str, count: usize) -> Option<Self> {
-        Some(match (name, count) {
-            ("all", 3) => Self::All,
-            ("exists", 3) => Self::Exists,
-            ("existsOne" | "exists_one", 3) => Self::ExistsOne,
-            ("transformList", 3 | 4) => Self::TransformList,
-            ("transformMap", 3 | 4) => Self::TransformMap,
-            ("transformMapEntry", 3 | 4) => Self::TransformMapEntry,
-            _ => return None,
-        })
-    }
-}
-
-#[derive(Debug)]
-pub struct TwoVariableLoop {
-    pub kind: TwoVariableMacro,
-    pub range: CelNode,
-    /// In filter and body, the variables are the last two locals.
-    pub filter: Option<CelNode>,
-    pub body: CelNode,
-}
+use super::node::{TwoVariableLoop, TwoVariableMacro};
+use super::value::{CelList, CelMap, CelValue, ITEM_BYTES, equal};
 
 impl<'a> ExpressionRun<'_, 'a> {
     pub(super) fn evaluate_two_variables(

@@ -9,9 +9,11 @@ use kube_cel::cel::Value as Other;
 use kube_cel::cel::objects::{Key, Map as OtherMap, OptionalValue};
 use serde_json::Value as Json;
 
-use super::evaluate::ITEM_BYTES;
 use super::meter::{CelMeter, EvaluationFailure};
 use super::url::Url;
+
+/// Approximate bytes of a list item.
+pub(super) const ITEM_BYTES: usize = 40;
 
 #[derive(Clone, Debug)]
 pub enum CelValue<'a> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::checks::{CHECKS, CheckInput, kustomize_error_filter};
+use super::ring_membership::rings_of;
 use super::{
     BrokenApp, Fleet, IdentityOwners, health_rules, identity_conflicts, pins, policies, projects, registry,
     routes,
@@ -102,20 +103,6 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Id
         ring_of,
         projects: of_namespace,
     }
-}
-
-/// The first ring that selects a cluster wins; a check reports clusters in two rings.
-pub(super) fn rings_of(
-    rings: &[Ring],
-    clusters: &BTreeMap<ClusterName, Cluster>,
-) -> BTreeMap<ClusterName, String> {
-    let ring_of =
-        |cluster: &Cluster| Some((cluster.name.clone(), matching_ring(rings, cluster)?.name.clone()));
-    clusters.values().filter_map(ring_of).collect()
-}
-
-pub(super) fn matching_ring<'a>(rings: &'a [Ring], cluster: &Cluster) -> Option<&'a Ring> {
-    rings.iter().find(|ring| ring.clusters.matches(cluster.facts(None)))
 }
 
 fn split_broken_apps(

@@ -5,14 +5,11 @@
 //! then the first by path.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use super::identity_owners::{IdentityOwners, is_new};
 use super::{codes, projects};
 use crate::manifest::{Manifests, is_below_apps};
-use crate::model::{App, AppId, Cluster, Connection, Diagnostic, DiagnosticScope, Location};
-
-/// The file of each app and cluster, also of those with mistakes.
-pub type IdentityOwners = BTreeMap<DiagnosticScope, String>;
+use crate::model::{AppId, Cluster, Connection, Diagnostic, DiagnosticScope, Location};
 
 /// The order of claims; the least wins.
 type IdentityClaimRank<'a> = (bool, u8, &'a Location);
@@ -52,15 +49,6 @@ pub fn disputed_identities(
     identity_claims(manifests, before).into_iter().filter_map(files).collect()
 }
 
-/// Every app; of two with one claim, the holder comes first.
-pub fn by_seniority<'a>(apps: &'a [Arc<App>], before: &IdentityOwners) -> Vec<&'a App> {
-    let mut apps: Vec<&App> = apps.iter().map(|app| &**app).collect();
-    if !before.is_empty() {
-        apps.sort_by_cached_key(|app| is_new(&DiagnosticScope::App(app.id.clone()), &app.location, before));
-    }
-    apps
-}
-
 fn identity_claims<'a>(
     manifests: &'a Manifests,
     before: &IdentityOwners,
@@ -88,11 +76,6 @@ fn identity_claims<'a>(
         claim(scope.clone(), place, standing);
     }
     claims
-}
-
-/// The location did not hold that identity at the previous revision.
-fn is_new(scope: &DiagnosticScope, place: &Location, before: &IdentityOwners) -> bool {
-    before.get(scope) != Some(&place.file)
 }
 
 fn folder_rank(app: &AppId, place: &Location) -> u8 {

@@ -12,6 +12,7 @@ mod checks;
 pub mod codes;
 mod health_rules;
 mod identity_conflicts;
+mod identity_owners;
 pub mod layers;
 mod manifest_folders;
 mod pattern;
@@ -21,6 +22,7 @@ mod policies;
 mod projects;
 mod registry;
 mod replicas;
+mod ring_membership;
 mod routes;
 mod shipped_layers;
 #[cfg(test)]
@@ -35,7 +37,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use assemble::{assemble, assemble_after};
-pub use identity_conflicts::{IdentityOwners, disputed_identities};
+pub use identity_conflicts::disputed_identities;
+pub use identity_owners::IdentityOwners;
 pub use manifest_folders::misplaced_manifests;
 pub use placement::{files_of, placement, selector};
 pub use replicas::{ReplicaDivision, divide_replicas};
@@ -129,7 +132,7 @@ impl Fleet {
 
     /// The ring that selects a cluster which is not (or no longer) registered.
     pub fn matching_ring(&self, cluster: &Cluster) -> Option<String> {
-        assemble::matching_ring(&self.rings, cluster).map(|ring| ring.name.clone())
+        ring_membership::matching_ring(&self.rings, cluster).map(|ring| ring.name.clone())
     }
 
     /// The fleet with this cluster in state Ready instead of Removed: apps are placed there.
@@ -215,7 +218,7 @@ impl Fleet {
     pub fn for_single_target(&self, mut app: Arc<App>, cluster: Cluster, manifests: Manifests) -> Self {
         let rings = manifests.rings.map_or_else(|| self.rings.clone(), |rings| rings.rings);
         let clusters = BTreeMap::from([(cluster.name.clone(), cluster)]);
-        let ring_of = assemble::rings_of(&rings, &clusters);
+        let ring_of = ring_membership::rings_of(&rings, &clusters);
         pins::attach_pins(&mut app, &pins::by_folder(&manifests.pins), &ring_of);
         Self {
             instance: manifests.instance.unwrap_or_else(|| self.instance.clone()),

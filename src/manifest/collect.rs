@@ -7,9 +7,9 @@ use super::hub::Hub;
 use super::ignored_files::IgnoredFiles;
 use super::kinds::{self, DocumentIdentity, ManifestKind};
 use super::read::{ManifestValue, ReadContext};
-use super::unreadable;
+use super::unreadable::first_error;
 use super::yaml::{self, YamlDocument};
-use super::{CONVERSIONS, Manifests, PinManifest, PlainObject, codes, find};
+use super::{CONVERSIONS, Manifests, PinManifest, PlainObject, codes, find, possible_kinds};
 use crate::model::{
     Approval, Cluster, ClusterName, Diagnostic, DiagnosticScope, Digest, GroupVersionKind, InstanceDefaults,
     Location, RolloutApproval, Snapshot, UNREADABLE_HELP, size_problem,
@@ -213,8 +213,8 @@ impl SingletonLocations {
     fn of(found: &[ManifestDocument<'_>]) -> Self {
         let mut places: BTreeMap<ManifestKind, (_, Location)> = BTreeMap::new();
         for found in found.iter().filter(|found| found.native.is_singleton()) {
-            let is_usual = unreadable::usual_kind_at(found.file) == Some(found.native);
-            let rank = (!is_usual, unreadable::is_below_apps(found.file));
+            let is_usual = find::usual_kind_at(found.file) == Some(found.native);
+            let rank = (!is_usual, find::is_below_apps(found.file));
             let known = places.get(&found.native);
             if known.is_none_or(|(known, _)| rank < *known) {
                 places.insert(found.native, (rank, found.location()));
@@ -250,7 +250,7 @@ fn read_file<'a>(
             );
             manifests.record_unreadable(
                 &location,
-                unreadable::possible_kinds_in_text(&String::from_utf8_lossy(&file.content), &[]),
+                possible_kinds::possible_kinds_in_text(&String::from_utf8_lossy(&file.content), &[]),
             );
             manifests.record_unreadable_policy(&location);
         }
@@ -275,7 +275,7 @@ fn read_file<'a>(
         let location = Location::new(path, 1, 1);
         let mistake = Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone());
         let mistake = mistake.help("split it; a file that an Objects app lists may have 16 MiB");
-        let hidden = unreadable::possible_kinds_in_text(text, &[]);
+        let hidden = possible_kinds::possible_kinds_in_text(text, &[]);
         manifests.record_unreadable_policy(&location);
         if hidden.is_empty() && !path.starts_with(kinds::policy::FOLDER) {
             // Mostly it is one that an Objects app lists, and which files those are is not known yet.
@@ -298,9 +298,9 @@ fn read_file<'a>(
     // A `---` that was forgotten makes two documents one, in which keys stand twice.
     let of_documents = stream.documents.iter().flat_map(|document| &document.mistakes);
     let hiding = stream.mistakes.iter().chain(of_documents.filter(|it| it.code == codes::DUPLICATE_KEY));
-    if let Some(place) = unreadable::first_error(hiding) {
-        manifests.record_unreadable(&place, unreadable::possible_kinds_in_text(text, &stream.documents));
-        if unreadable::may_hold_policy(text) {
+    if let Some(place) = first_error(hiding) {
+        manifests.record_unreadable(&place, possible_kinds::possible_kinds_in_text(text, &stream.documents));
+        if possible_kinds::may_hold_policy(text) {
             manifests.record_unreadable_policy(&place);
         }
         if path.starts_with(kinds::window::FOLDER) && text.contains(ManifestKind::Window.name()) {
@@ -380,11 +380,11 @@ fn read_file<'a>(
                 })
             }
             None => {
-                if let Some(place) = unreadable::first_error(&reading.mistakes) {
-                    if unreadable::may_be_policy(&document.root) {
+                if let Some(place) = first_error(&reading.mistakes) {
+                    if possible_kinds::may_be_policy(&document.root) {
                         manifests.record_unreadable_policy(&place);
                     }
-                    manifests.record_unreadable(&place, unreadable::possible_kinds_of(&document.root));
+                    manifests.record_unreadable(&place, possible_kinds::possible_kinds_of(&document.root));
                 }
             }
         }
@@ -454,7 +454,7 @@ fn read_document(
     }
     let scope = match native {
         // Apps that name a ring wait all the same while it is not known.
-        ManifestKind::Rings if unreadable::is_below_apps(file) => DiagnosticScope::File((*file).to_owned()),
+        ManifestKind::Rings if find::is_below_apps(file) => DiagnosticScope::File((*file).to_owned()),
         // Which clusters a ring has is not known when rings.yaml is wrong: everything waits.
         ManifestKind::Instance | ManifestKind::Rings => DiagnosticScope::Instance,
         ManifestKind::Cluster => kinds::cluster_scope(root, file),
@@ -505,14 +505,14 @@ fn read_document(
         ManifestKind::Project => {
             let app = kinds::project::read(root, &mut reading);
             keep_valid(app, &reading, |app| manifests.apps.push(Arc::new(app)));
-            if let Some(place) = unreadable::first_error(&reading.mistakes) {
+            if let Some(place) = first_error(&reading.mistakes) {
                 match (&scope, kinds::project::namespace_of(root)) {
                     (DiagnosticScope::App(id), Some(namespace)) => {
                         manifests.invalid_projects.push((id.clone(), namespace, found.location()));
                     }
                     _ => manifests.record_unreadable(&place, [ManifestKind::Project]),
                 }
-                if unreadable::is_below_apps(file) {
+                if find::is_below_apps(file) {
                     manifests.record_unreadable(&place, [ManifestKind::Project]);
                 }
             }

@@ -1,6 +1,6 @@
 //! Decides by path which files may hold manifests.
 
-use super::unreadable;
+use super::kinds::ManifestKind;
 use crate::model::outside_path;
 
 /// Whether a file is parsed: YAML, not hidden, inside the configured folder, and not in a reserved folder.
@@ -22,7 +22,7 @@ fn is_reserved_folder(folders: &[&str]) -> bool {
 
 /// Whether a path always belongs to a file with a manifest.
 pub fn is_manifest_path(path: &str) -> bool {
-    unreadable::usual_kind_at(path).is_some()
+    usual_kind_at(path).is_some()
         || matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "app.yaml" | "app.yml"])
 }
 
@@ -34,6 +34,23 @@ pub fn is_pin(path: &str) -> bool {
 /// Whether it is a kustomization file.
 pub fn is_kustomization(path: &str) -> bool {
     matches!(path.rsplit('/').next(), Some("kustomization.yaml" | "kustomization.yml"))
+}
+
+/// The kind whose usual path this is.
+pub fn usual_kind_at(path: &str) -> Option<ManifestKind> {
+    match path {
+        "tutti.yaml" | "tutti.yml" => Some(ManifestKind::Instance),
+        "rings.yaml" | "rings.yml" => Some(ManifestKind::Rings),
+        _ => {
+            let file = path.strip_prefix("projects/")?;
+            (!file.contains('/')).then_some(ManifestKind::Project)
+        }
+    }
+}
+
+/// Whether app teams own the file.
+pub fn is_below_apps(file: &str) -> bool {
+    file.starts_with("apps/")
 }
 
 #[cfg(test)]
@@ -61,5 +78,14 @@ mod tests {
             assert!(!is_candidate(path), "{path}");
         }
         assert!(is_pin("apps/a/pins/prod.yaml"));
+    }
+
+    #[test]
+    fn usual_places() {
+        assert_eq!(usual_kind_at("tutti.yaml"), Some(ManifestKind::Instance));
+        assert_eq!(usual_kind_at("rings.yml"), Some(ManifestKind::Rings));
+        assert_eq!(usual_kind_at("projects/shop.yaml"), Some(ManifestKind::Project));
+        assert_eq!(usual_kind_at("projects/shop/app.yaml"), None);
+        assert_eq!(usual_kind_at("apps/projects/rings.yaml"), None);
     }
 }

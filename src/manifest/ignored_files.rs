@@ -10,7 +10,7 @@ use super::kinds::policy::FOLDER;
 use super::kinds::{self, DocumentIdentity, ManifestKind};
 use super::read::ReadContext;
 use super::yaml::{self, YamlNode};
-use super::{codes, find, unreadable};
+use super::{codes, find, possible_kinds};
 use crate::model::glob::{self, Globs, SeparatorMatching};
 use crate::model::{Diagnostic, DiagnosticScope, Location, Snapshot};
 
@@ -88,7 +88,7 @@ impl IgnoredFiles {
             let message = format!("the pattern {pattern:?} leaves out the manifest {first}{more}");
             let help = "narrow the pattern; to remove a manifest, delete its file";
             // Below `apps/` only apps are affected, which may be new.
-            let is_of_apps = files.iter().all(|file| unreadable::is_below_apps(file));
+            let is_of_apps = files.iter().all(|file| find::is_below_apps(file));
             let scope = if is_of_apps {
                 DiagnosticScope::File(INSTANCE_FILE.to_owned())
             } else {
@@ -114,7 +114,7 @@ fn has_own_manifest(snapshot: &Snapshot, path: &str, hub: &Hub) -> bool {
         matches!(kinds::identify(root, hub, &mut reading), Some(DocumentIdentity::Native(_)))
     };
     documents.iter().any(|document| is_native(&document.root))
-        || !unreadable::possible_kinds_in_text(text, &[]).is_empty()
+        || !possible_kinds::possible_kinds_in_text(text, &[]).is_empty()
 }
 
 /// Parses a pattern of paths from the configured folder. The pattern of a folder matches everything in it.

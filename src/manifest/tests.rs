@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{ManifestCache, Manifests, approval_to_yaml, read, read_incremental};
 use crate::model::{
-    AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState, ConfigMapRegistry,
-    Connection, DataKeyRef, DiagnosticScope, Digest, LabelOperator, ObjectId, PruneMode, Replicas,
-    RolloutGroup, SecretRef, Snapshot, WaveOrder, WebhookReceiverKind,
+    App, AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState,
+    ConfigMapRegistry, Connection, DataKeyRef, DiagnosticScope, Digest, LabelOperator, ObjectId, PruneMode,
+    Replicas, RolloutGroup, SecretRef, Snapshot, WaveOrder, WebhookReceiverKind,
 };
 
 fn read_texts(texts: &[(&str, &str)]) -> Manifests {
@@ -97,10 +97,10 @@ fn cached_read_equals_fresh_read() {
     }
 }
 
-fn component(text: &str) -> (super::App, crate::model::Component) {
+fn component(text: &str) -> (App, crate::model::Component) {
     let app = clean(text).apps.remove(0);
     let AppSpec::Component(component) = app.spec.clone() else { panic!("{app:?}") };
-    (super::App::clone(&app), component)
+    (App::clone(&app), component)
 }
 
 #[test]

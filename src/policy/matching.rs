@@ -1,7 +1,6 @@
 //! Matches policies with changes, like Kubernetes' match constraints.
 
-use super::object_change::labels_of;
-use super::{PolicyObjectChange, default_namespace_labels};
+use super::object_change::{PolicyObjectChange, default_namespace_labels, labels_of};
 use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceRule};
 
 /// A policy with more pairs is not indexed, and is matched with every object.

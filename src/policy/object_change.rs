@@ -102,3 +102,8 @@ pub fn labels_of(labels: Option<&Json>) -> BTreeMap<String, String> {
     let labels = labels.and_then(Json::as_object).into_iter().flatten();
     labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
+
+/// The labels of a namespace that is not in Git: the one that every namespace has.
+pub fn default_namespace_labels(name: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), name.to_owned())])
+}

@@ -5,6 +5,7 @@ mod analyses;
 mod approval_rules;
 mod canary;
 mod charts;
+mod check_input;
 mod files;
 mod identity;
 mod layers;
@@ -20,27 +21,10 @@ mod selectors;
 mod triggers;
 mod waves;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::fleet::{IdentityOwners, identity_conflicts};
-use crate::manifest::Manifests;
-use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, DiagnosticScope, Ring, Snapshot};
-
-/// The input of a check.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckInput<'a> {
-    pub manifests: &'a Manifests,
-    pub snapshot: &'a Snapshot,
-    pub clusters: &'a BTreeMap<ClusterName, Cluster>,
-    pub rings: &'a [Ring],
-    pub ring_of: &'a BTreeMap<ClusterName, String>,
-    /// Which file held each identity at the previous revision.
-    pub previous_owners: &'a IdentityOwners,
-    /// The registry of clusters was not read, so there may be more clusters.
-    pub has_unknown_clusters: bool,
-}
-
+pub use check_input::CheckInput;
 pub use files::kustomize_error_filter;
+
+use crate::model::Diagnostic;
 
 pub type FleetCheck = fn(&CheckInput<'_>) -> Vec<Diagnostic>;
 
@@ -91,34 +75,3 @@ pub const CHECKS: &[(&str, FleetCheck)] = &[
     ("files are ignored by tutti.yaml", files::ignore_is_read),
     ("nothing waits for kustomize", files::no_kustomization),
 ];
-
-impl<'a> CheckInput<'a> {
-    /// Of two apps with the same claim, the earlier one comes first.
-    fn by_seniority(&self) -> Vec<&'a App> {
-        identity_conflicts::by_seniority(&self.manifests.apps, self.previous_owners)
-    }
-
-    /// The names of all apps in Git, also of those with mistakes.
-    fn app_names(&self) -> BTreeSet<&AppId> {
-        let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {
-            DiagnosticScope::App(id) => Some(id),
-            DiagnosticScope::Cluster(_)
-            | DiagnosticScope::Target(..)
-            | DiagnosticScope::File(_)
-            | DiagnosticScope::Instance => None,
-        });
-        self.manifests.apps.iter().map(|app| &app.id).chain(broken).collect()
-    }
-
-    /// Registered clusters, also those whose manifests have mistakes.
-    fn cluster_names(&self) -> Vec<&str> {
-        let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {
-            DiagnosticScope::Cluster(name) => Some(name.as_str()),
-            DiagnosticScope::App(_)
-            | DiagnosticScope::Target(..)
-            | DiagnosticScope::File(_)
-            | DiagnosticScope::Instance => None,
-        });
-        self.clusters.keys().map(ClusterName::as_str).chain(broken).collect()
-    }
-}

@@ -13,11 +13,11 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::headers::check_is_json;
 use super::json::{commit, text};
-use super::{
-    NO_SIGNATURE, VerifiedDelivery, WRONG_SIGNATURE, check_is_json, check_time, ignored, ignored_event,
-};
-use super::{signature, with_payload};
+use super::outcome::{ignored, ignored_event, with_payload};
+use super::signature::{self, NO_SIGNATURE, WRONG_SIGNATURE};
+use super::verified_delivery::{VerifiedDelivery, check_time};
 use crate::forge::{WebhookHint, WebhookHintKind, WebhookOutcome, WebhookRejection};
 
 const DIGEST: &str = "digest";

@@ -8,12 +8,12 @@ use http::HeaderMap;
 use secrecy::SecretString;
 use serde_json::Value;
 
+use super::form;
+use super::headers::{header, media_type, raw_header};
 use super::json::{commit, is_null_commit, is_true, number, text};
-use super::{
-    LONGEST_DELIVERY, NO_SIGNATURE, VerifiedDelivery, WRONG_SIGNATURE, form, header, ignored, media_type,
-    with_payload,
-};
-use super::{ignored_event, raw_header, signature};
+use super::outcome::{ignored, ignored_event, with_payload};
+use super::signature::{self, NO_SIGNATURE, WRONG_SIGNATURE};
+use super::verified_delivery::{LONGEST_DELIVERY, VerifiedDelivery};
 use crate::forge::{WebhookHint, WebhookHintKind, WebhookOutcome, WebhookRejection};
 use crate::model::WebhookReceiverKind;
 

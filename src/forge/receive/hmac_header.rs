@@ -8,10 +8,11 @@ use secrecy::SecretString;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::headers::{check_is_json, raw_header};
 use super::json::{commit, text};
-use super::{
-    NO_SIGNATURE, VerifiedDelivery, WRONG_SIGNATURE, check_is_json, raw_header, signature, with_payload,
-};
+use super::outcome::with_payload;
+use super::signature::{self, NO_SIGNATURE, WRONG_SIGNATURE};
+use super::verified_delivery::VerifiedDelivery;
 use crate::forge::{WebhookHint, WebhookHintKind, WebhookOutcome, WebhookRejection};
 
 const SIGNATURES: [&str; 3] = ["x-tutti-signature-256", "x-hub-signature-256", "x-signature"];

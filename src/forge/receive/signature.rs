@@ -5,7 +5,13 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 use subtle::{Choice, ConstantTimeEq};
 
+use crate::forge::WebhookRejection;
+
 const PREFIX: &[u8] = b"sha256=";
+
+pub const NO_SIGNATURE: WebhookRejection = WebhookRejection::Unauthorized("there is none");
+pub const WRONG_SIGNATURE: WebhookRejection =
+    WebhookRejection::Unauthorized("it does not fit the body and the secret");
 
 /// Whether one of the secrets gives these lower case hexadecimal digits. Takes the same time for each secret.
 pub(super) fn fits_digits(digits: &[u8], bytes: &[u8], secrets: &[SecretString]) -> bool {

@@ -6,10 +6,9 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{
-    LONGEST_DELIVERY, NO_SIGNATURE, VerifiedDelivery, WRONG_SIGNATURE, check_is_json, check_time, header,
-    raw_header, signature,
-};
+use super::headers::{check_is_json, header, raw_header};
+use super::signature::{self, NO_SIGNATURE, WRONG_SIGNATURE};
+use super::verified_delivery::{LONGEST_DELIVERY, VerifiedDelivery, check_time};
 use crate::forge::WebhookRejection;
 
 const SIGNATURE: &str = "webhook-signature";

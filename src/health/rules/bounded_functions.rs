@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use mlua::{Error, Function, Lua, LuaString, MultiValue, Result, Table, Value};
 
-use super::interpreter::MEMORY;
-use super::meter::ScriptMeter;
+use super::meter::{MEMORY, ScriptMeter};
 use super::patterns::worst_case_steps;
 
 /// Steps of one match in the worst case: as much as all instructions.

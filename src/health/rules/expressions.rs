@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::super::generic::GOALS;
 use super::super::json_fields::{StatusCondition, outdated_condition, outdated_status};
 use super::cost::{self, ObjectExtent};
-use super::{Expressions, RuleMistake, RulePart};
+use super::rule_source::{Expressions, RuleMistake, RulePart};
 use crate::cel;
 use crate::model::{Health, HealthStatus};
 

@@ -11,13 +11,11 @@ use mlua::{
     Error, Function, HookTriggers, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value, VmState,
 };
 
-use super::meter::{OUT_OF_MEMORY, ScriptMeter};
+use super::meter::{MEMORY, OUT_OF_MEMORY, ScriptMeter};
 use super::{bounded_functions, clock};
 
 /// The hook counts every so many instructions.
 const STEP: u32 = 100;
-/// An object may have 1.5 MiB as JSON, and a few times that in tables.
-pub const MEMORY: usize = 16 * 1024 * 1024;
 
 const PLAIN: [&str; 11] = [
     "assert", "error", "ipairs", "next", "rawequal", "rawget", "rawlen", "rawset", "select", "tonumber",

@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use mlua::{Error, Result};
 use parking_lot::Mutex;
 
+/// An object may have 1.5 MiB as JSON, and a few times that in tables.
+pub const MEMORY: usize = 16 * 1024 * 1024;
 /// Far more than scripts need: about 10 ms.
 pub const INSTRUCTIONS: u64 = 1_000_000;
 /// A limit of real time, for work that is counted too cheaply. The clock is not checked inside library functions. It

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::json_fields::sentence;
 use super::interpreter::{self, Interpreter};
 use super::meter::{OUT_OF_INSTRUCTIONS, OUT_OF_MEMORY};
-use super::{RuleMistake, RulePart};
+use super::rule_source::{RuleMistake, RulePart};
 use crate::model::{Health, HealthStatus};
 
 /// In bytes. The longest published scripts have 10 KiB. A compiled one takes up to twenty times as much.

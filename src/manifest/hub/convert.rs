@@ -1,6 +1,6 @@
 //! Converts one document from a version to the hub version, or back.
 
-use super::rules::{ConversionAction, ConversionRule};
+use super::rules::{ConversionAction, ConversionRule, LIST_ITEMS};
 use crate::manifest::codes;
 use crate::manifest::read::ReadContext;
 use crate::manifest::yaml::{YamlEntry, YamlNode, YamlNodeKind};
@@ -10,9 +10,6 @@ pub enum ConversionDirection {
     ToHub,
     FromHub,
 }
-
-/// The path part of a rule that enters a list.
-pub const LIST_ITEMS: &str = "[]";
 
 /// Changes a document in place, by rules that are all about one version.
 pub fn convert_document(

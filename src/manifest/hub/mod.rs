@@ -7,22 +7,22 @@
 //! Conversion changes the nodes of a document in place, so every value keeps its position and mistakes point to the written line. A
 //! field that a version does not have is refused by name, so a conversion there and back gives the same document. No field is dropped.
 
+mod conversions;
 mod convert;
 pub mod migrate;
 pub mod rules;
 #[cfg(test)]
 mod tests;
 
-use super::kinds::ManifestKind;
+use super::codes;
+use super::kinds::{ManifestKind, OWN_VERSION};
 use super::read::ReadContext;
 use super::yaml::{YamlNode, YamlNodeKind};
-use super::{OWN_VERSION, codes};
 use crate::model::{Diagnostic, Location, Snapshot};
 use convert::ConversionDirection;
-
-pub use convert::LIST_ITEMS;
-pub use rules::Conversion;
 use rules::ConversionRule;
+
+pub use rules::{Conversion, LIST_ITEMS};
 
 /// The conversions of one config repository.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +35,8 @@ pub struct Hub {
 impl Hub {
     /// The shipped conversions and those of the snapshot, with the mistakes in them.
     pub fn of(snapshot: &Snapshot) -> (Self, Vec<Diagnostic>) {
-        rules::read(snapshot)
+        let (conversions, broken, mistakes) = conversions::read(snapshot);
+        (Self { conversions, broken }, mistakes)
     }
 
     /// The foreign versions of a kind, in the order of their conversions.

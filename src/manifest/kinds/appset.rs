@@ -3,7 +3,8 @@
 use super::super::codes;
 use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::super::yaml::YamlNode;
-use super::update_strategy::{self, WaveUnitKind};
+use super::update_strategy;
+use super::wave::WaveUnitKind;
 use super::{chart, common, node_selector, placement, read_envelope, route, spec_fields, taint};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{

@@ -3,7 +3,8 @@
 use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::ignore;
 use super::metadata::Metadata;
-use super::update_strategy::{self, WaveUnitKind};
+use super::update_strategy;
+use super::wave::WaveUnitKind;
 use crate::model::{App, AppSpec, DeployType, DriftMode, IgnoreRule, PruneMode, UpdateStrategy};
 
 pub const DRIFT_MODES: &[(&str, DriftMode)] =

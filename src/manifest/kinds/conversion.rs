@@ -1,11 +1,10 @@
 //! Kind Conversion: the differences between a foreign version of a kind and the native one.
 
 use super::super::codes;
-use super::super::hub::rules::{Conversion, ConversionAction, ConversionRule, parse_field};
+use super::super::hub::rules::{Conversion, ConversionAction, ConversionRule, LIST_ITEMS, parse_field};
 use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::super::yaml::YamlNode;
-use super::super::{OWN_VERSION, hub};
-use super::{ManifestKind, read_envelope, spec_fields};
+use super::{ManifestKind, OWN_VERSION, read_envelope, spec_fields};
 
 /// Where the conversions of a repository are.
 pub const FOLDER: &str = "plugins/conversion/";
@@ -108,8 +107,7 @@ fn read_rule(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option
         return None;
     };
     let (field, say, location) = (path?, say?, reading.location(place?.node));
-    if matches!(say, ConversionAction::Rename(_)) && field.last().is_some_and(|last| last == hub::LIST_ITEMS)
-    {
+    if matches!(say, ConversionAction::Rename(_)) && field.last().is_some_and(|last| last == LIST_ITEMS) {
         let help = "name the field itself, without [] at the end";
         reading.bad_value(value, "the items of a list have no name", help);
     }

@@ -3,75 +3,11 @@
 use super::super::hub::Hub;
 use super::super::read::{ReadContext, likely_typo_of, suggest};
 use super::super::yaml::YamlNode;
-use super::super::{OWN_VERSION as OWN, codes, unreadable};
-use super::{
-    analysis, approval_rule, conversion, health_rule, notification, policy, server, trigger, window,
-};
+use super::super::{codes, possible_kinds};
+use super::known_kinds::{KNOWN_KINDS, KindSupport, group_of};
+use super::manifest_kind::{ManifestKind, OWN_VERSION as OWN};
+use super::policy;
 use crate::model::Location;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ManifestKind {
-    Instance,
-    Cluster,
-    Rings,
-    AppSet,
-    Component,
-    Objects,
-    Project,
-    Route,
-    Approval,
-    Trigger,
-    Notification,
-    Server,
-    Policy,
-    Window,
-    Analysis,
-    ApprovalRule,
-    Approvers,
-}
-
-impl ManifestKind {
-    /// Whether a config repository may have only one.
-    pub fn is_singleton(self) -> bool {
-        matches!(self, Self::Instance | Self::Rings)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Instance => "Instance",
-            Self::Cluster => "Cluster",
-            Self::Rings => "Rings",
-            Self::AppSet => "AppSet",
-            Self::Component => "Component",
-            Self::Project => "Project",
-            Self::Objects => "Objects",
-            Self::Route => "Route",
-            Self::Approval => "Approval",
-            Self::Trigger => "Trigger",
-            Self::Notification => "Notification",
-            Self::Server => "Server",
-            Self::Policy => "Policy",
-            Self::Window => "Window",
-            Self::Analysis => "Analysis",
-            Self::ApprovalRule => "ApprovalRule",
-            Self::Approvers => "Approvers",
-        }
-    }
-
-    /// The only folder that it is read from, so that write access to the folder controls it.
-    pub fn folder(self) -> Option<&'static str> {
-        match self {
-            Self::Trigger => Some(trigger::FOLDER),
-            Self::Notification => Some(notification::FOLDER),
-            Self::Server => Some(server::FOLDER),
-            Self::Policy => Some(policy::FOLDER),
-            Self::Window => Some(window::FOLDER),
-            Self::Analysis => Some(analysis::FOLDER),
-            Self::ApprovalRule | Self::Approvers => Some(approval_rule::FOLDER),
-            _ => None,
-        }
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentIdentity {
@@ -94,48 +30,6 @@ pub enum DocumentIdentity {
         kind: String,
     },
 }
-
-#[derive(Clone, Copy)]
-enum KindSupport {
-    Supported(ManifestKind),
-    InFolder(&'static str),
-    PlannedApp,
-    Planned,
-}
-
-/// The hub adds foreign versions of supported kinds. Source of the other rows: samples of the systems that tutti replaces.
-const KNOWN_KINDS: &[(&[&str], &str, KindSupport)] = &[
-    (&[OWN], "Instance", KindSupport::Supported(ManifestKind::Instance)),
-    (&[OWN], "Cluster", KindSupport::Supported(ManifestKind::Cluster)),
-    (&[OWN], "Rings", KindSupport::Supported(ManifestKind::Rings)),
-    (&[OWN], "Objects", KindSupport::Supported(ManifestKind::Objects)),
-    (&[OWN], "Project", KindSupport::Supported(ManifestKind::Project)),
-    (&[OWN], "Route", KindSupport::Supported(ManifestKind::Route)),
-    (&[OWN], "Approval", KindSupport::Supported(ManifestKind::Approval)),
-    (&[OWN], "Trigger", KindSupport::Supported(ManifestKind::Trigger)),
-    (&[OWN], "Notification", KindSupport::Supported(ManifestKind::Notification)),
-    (&[OWN], "Server", KindSupport::Supported(ManifestKind::Server)),
-    (&[OWN], "Window", KindSupport::Supported(ManifestKind::Window)),
-    (&[OWN], "Analysis", KindSupport::Supported(ManifestKind::Analysis)),
-    (&[OWN], "ApprovalRule", KindSupport::Supported(ManifestKind::ApprovalRule)),
-    (&[OWN], "Approvers", KindSupport::Supported(ManifestKind::Approvers)),
-    (&[OWN], "AppSet", KindSupport::Supported(ManifestKind::AppSet)),
-    (&[OWN], "Component", KindSupport::Supported(ManifestKind::Component)),
-    (&[OWN], "Conversion", KindSupport::InFolder(conversion::FOLDER)),
-    (&[OWN], "HealthRule", KindSupport::InFolder(health_rule::FOLDER)),
-    (&[OWN, "core.oam.dev/v1beta1"], "Application", KindSupport::PlannedApp),
-    (&["core.oam.dev/v1alpha2"], "ApplicationConfiguration", KindSupport::PlannedApp),
-    (&[OWN], "Middleware", KindSupport::PlannedApp),
-    (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", KindSupport::PlannedApp),
-    (&["workload.dmall.com/v1beta1"], "AdvDeployment", KindSupport::PlannedApp),
-    (&["workload.dmall.com/v1beta1"], "Cluster", KindSupport::Planned),
-    (&[OWN], "Policy", KindSupport::Supported(ManifestKind::Policy)),
-    (&[OWN, "core.oam.dev/v1beta1"], "ComponentDefinition", KindSupport::Planned),
-    (&[OWN, "core.oam.dev/v1beta1"], "TraitDefinition", KindSupport::Planned),
-    (&[OWN, "core.oam.dev/v1beta1"], "PolicyDefinition", KindSupport::Planned),
-    (&[OWN, "core.oam.dev/v1beta1"], "WorkflowStepDefinition", KindSupport::Planned),
-    (&[OWN, "core.oam.dev/v1beta1"], "ResourceAddonDefinition", KindSupport::Planned),
-];
 
 /// `None`, with a mistake, when apiVersion or kind are missing or unknown.
 pub fn identify(root: &YamlNode, hub: &Hub, reading: &mut ReadContext<'_>) -> Option<DocumentIdentity> {
@@ -196,8 +90,8 @@ pub fn identify(root: &YamlNode, hub: &Hub, reading: &mut ReadContext<'_>) -> Op
     let mut versions = similar_versions(api_version, hub);
     let is_policy = || kind == ManifestKind::Policy.name() && reading.file.starts_with(policy::FOLDER);
     if versions.is_empty()
-        && (unreadable::is_shared_kind(kind) || is_policy())
-        && unreadable::may_be_own_version(api_version)
+        && (possible_kinds::is_shared_kind(kind) || is_policy())
+        && possible_kinds::may_be_own_version(api_version)
     {
         versions.push(OWN);
     }
@@ -241,16 +135,6 @@ fn text<'n>(root: &'n YamlNode, key: &'static str, reading: &mut ReadContext<'_>
             .help(help);
     }
     text
-}
-
-/// All kinds, including planned ones.
-pub fn kind_names() -> Vec<&'static str> {
-    KNOWN_KINDS.iter().map(|(_, kind, _)| *kind).collect()
-}
-
-/// `tutti.dev` of `tutti.dev/v1alpha1`.
-pub fn group_of(version: &str) -> &str {
-    version.split('/').next().unwrap_or(version)
 }
 
 /// The apiVersions of the group that this one has, or nearly has; empty when it is something else.

@@ -19,6 +19,8 @@ pub mod health_rule;
 mod identity;
 mod ignore;
 pub mod instance;
+mod known_kinds;
+mod manifest_kind;
 mod metadata;
 mod node_selector;
 pub mod notification;
@@ -41,7 +43,9 @@ mod update_strategy;
 mod wave;
 pub mod window;
 
-pub use identity::{DocumentIdentity, ManifestKind, group_of, identify, kind_names};
+pub use identity::{DocumentIdentity, identify};
+pub use known_kinds::{group_of, kind_names};
+pub use manifest_kind::{ManifestKind, OWN_VERSION};
 
 use super::codes;
 use super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};

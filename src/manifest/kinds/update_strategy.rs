@@ -4,20 +4,11 @@ use std::time::Duration;
 
 use super::super::codes;
 use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext, suggest};
-use super::wave;
+use super::wave::{self, WaveUnitKind};
 use crate::model::{
     AppId, ClusterName, GroupOrder, Location, OnFailure, RolloutDependency, RolloutGroup, UpdateStrategy,
     WaveLimits, WaveOrder,
 };
-
-/// What the waves of an app are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaveUnitKind {
-    /// The podSets of an AppSet.
-    PodSets,
-    /// The app in each of its clusters.
-    Clusters,
-}
 
 #[derive(Default)]
 pub struct UpdateStrategyFields<'v> {

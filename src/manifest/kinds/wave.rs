@@ -4,8 +4,16 @@ use super::super::codes;
 use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::placement;
 use super::target_selector::refuse_empty;
-use super::update_strategy::WaveUnitKind;
 use crate::model::{ClusterSelector, UnitShare, UpdateStrategy, WaveLimits, WaveRule};
+
+/// What the waves of an app are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaveUnitKind {
+    /// The podSets of an AppSet.
+    PodSets,
+    /// The app in each of its clusters.
+    Clusters,
+}
 
 /// The names of [`limits`].
 pub const LIMITS: [&str; 6] = ["maxConcurrency", "maxFailures", "soak", "confirm", "analysis", "statuses"];

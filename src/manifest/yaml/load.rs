@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 
 use super::syntax::{self, position};
-use super::{YamlDocument, YamlEntry, YamlNode, YamlNodeKind, codes, kubectl_syntax, scalar};
+use super::{YamlDocument, YamlEntry, YamlNode, YamlNodeKind, kubectl_syntax, scalar};
+use crate::manifest::codes;
 use crate::model::{
     Diagnostic, DiagnosticScope, Location, MOST_MISTAKES, TextPosition, catch_panic, further_mistakes,
 };

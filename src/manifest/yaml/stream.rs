@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::load::{NODE_LIMIT, YamlLoader};
-use super::{YamlStream, codes, kubectl_syntax, syntax};
+use super::{YamlStream, kubectl_syntax, syntax};
+use crate::manifest::codes;
 use crate::model::{Diagnostic, DiagnosticScope, Location, UNREADABLE_HELP, secret_text, size_problem};
 
 /// Bytes of one file.

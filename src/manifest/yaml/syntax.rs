@@ -2,7 +2,7 @@
 
 use libyaml_safer::{Error, Mark};
 
-use super::codes;
+use crate::manifest::codes;
 use crate::model::{Diagnostic, DiagnosticScope, Location, TextPosition};
 
 /// Marks count from 0, positions from 1; `line` is the line that the parsed text starts at, from 0.

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{YamlDocument, codes, parse, parse_values};
+use super::{YamlDocument, parse, parse_values};
+use crate::manifest::codes;
 
 fn document(text: &str) -> YamlDocument {
     let (mut documents, mistakes) = parse("x.yaml", text);

@@ -1,6 +1,7 @@
 use super::*;
+use crate::policy::PolicyVerdict;
 use crate::policy::compiled_policy::{CompileBudget, CompiledPolicy};
-use crate::policy::{MOST_STEPS, PolicyVerdict};
+use crate::policy::policy_set::MOST_STEPS;
 
 const PARTS: [&str; 46] = [
     "object",

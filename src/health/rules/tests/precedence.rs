@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use super::super::{HealthRules, fits};
+use super::super::HealthRules;
+use super::super::health_rules::fits;
 use super::{expressions, rules, script, shown, source};
 use crate::model::GroupVersionKind;
 
