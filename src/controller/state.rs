@@ -181,7 +181,6 @@ impl ControllerState {
         }
     }
 
-
     pub fn cancel(&mut self) {
         self.is_stopping = true;
         self.in_flight.stop();

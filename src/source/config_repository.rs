@@ -44,7 +44,9 @@ struct ConfigRepositoryInner {
 
 impl std::fmt::Debug for ConfigRepository {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConfigRepository").field("url", &self.inner.location.display_url).finish_non_exhaustive()
+        f.debug_struct("ConfigRepository")
+            .field("url", &self.inner.location.display_url)
+            .finish_non_exhaustive()
     }
 }
 

@@ -16,9 +16,9 @@ use serde_json::Value as Json;
 pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<'_>) -> Option<App> {
     let (metadata, spec) = read_envelope(root, NameRule::Label, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let mut common = common::read_common(&mut fields, reading);
-    common.create_namespace = common::create_namespace(&mut fields, reading);
-    common.promotion_group = common::promotion_group(&mut fields, reading);
+    let mut common = app_fields::read_common(&mut fields, reading);
+    common.create_namespace = app_fields::create_namespace(&mut fields, reading);
+    common.promotion_group = app_fields::promotion_group(&mut fields, reading);
     let replicas = fields.optional("replicas", reading);
     let replicas_location = replicas.as_ref().map(|replicas| reading.location(replicas.node));
     let replicas = replicas.and_then(|replicas| reading.count(&replicas, 0..=1_000_000));
@@ -87,7 +87,7 @@ pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<
         placement: placement.map(Box::new),
         tolerations,
     });
-    Some(App { routes, ..common::build_app(metadata, &common, spec, default_namespace) })
+    Some(App { routes, ..app_fields::build_app(metadata, &common, spec, default_namespace) })
 }
 
 fn refuse_with_placement(name: &str, value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
@@ -124,7 +124,7 @@ type PodSpecFields = (DeployType, Option<Json>, Option<ChartRef>);
 fn read_pod_spec(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<PodSpecFields> {
     let mut fields = ManifestFields::of(value, reading)?;
     let deploy_type = match fields.optional("deployType", reading) {
-        Some(deploy_type) => common::deploy_type_or_chart(&deploy_type, reading),
+        Some(deploy_type) => app_fields::deploy_type_or_chart(&deploy_type, reading),
         None => Some(DeployType::Deployment),
     };
     let template = fields.optional("template", reading).map(|template| {

@@ -14,14 +14,14 @@ const SERVER: &str = "server";
 pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<'_>) -> Option<App> {
     let (metadata, spec) = read_envelope(root, NameRule::Label, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let create_namespace = common::create_namespace(&mut fields, reading);
+    let create_namespace = app_fields::create_namespace(&mut fields, reading);
     let mut common =
-        common::CommonAppFields { create_namespace, ..common::read_common(&mut fields, reading) };
+        app_fields::CommonAppFields { create_namespace, ..app_fields::read_common(&mut fields, reading) };
     let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
     common.read_strategy(&mut fields, namespace, reading);
-    common.promotion_group = common::promotion_group(&mut fields, reading);
+    common.promotion_group = app_fields::promotion_group(&mut fields, reading);
     let workload_type =
-        fields.required("workloadType", reading).and_then(|value| common::deploy_type(&value, reading));
+        fields.required("workloadType", reading).and_then(|value| app_fields::deploy_type(&value, reading));
     let language = fields.required("developLanguage", reading).and_then(|value| layer_name(&value, reading));
     let run_type = fields.required("runType", reading).and_then(|value| layer_name(&value, reading));
     let mut values = Map::new();
@@ -86,7 +86,7 @@ pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<
         values,
         patches: patches.unwrap_or_default(),
     });
-    Some(App { routes, ..common::build_app(metadata?, &common, spec, default_namespace) })
+    Some(App { routes, ..app_fields::build_app(metadata?, &common, spec, default_namespace) })
 }
 
 fn read_patches(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<Patch>> {

@@ -3,7 +3,7 @@
 use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::super::yaml::YamlNode;
 use super::super::{codes, ignored_files};
-use super::common::{DRIFT_MODES, PRUNE_MODES};
+use super::app_fields::{DRIFT_MODES, PRUNE_MODES};
 use super::{derived, read_envelope, secret};
 use crate::model::{
     ChartRepository, ConfigMapRegistry, DefaultRollout, DeleteCaps, ForgeSettings, Instance,

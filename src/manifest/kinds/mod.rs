@@ -5,12 +5,12 @@
 
 pub mod admission;
 pub mod analysis;
+mod app_fields;
 pub mod approval;
 pub mod approval_rule;
 pub mod appset;
 mod chart;
 pub mod cluster;
-mod common;
 pub mod component;
 pub mod conversion;
 mod derived;

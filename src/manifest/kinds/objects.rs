@@ -10,9 +10,9 @@ use crate::model::{App, AppSpec, Location, ObjectsApp, Placement, outside_path};
 pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<'_>) -> Option<App> {
     let (metadata, spec) = read_envelope(root, NameRule::Subdomain, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let create_namespace = common::create_namespace(&mut fields, reading);
+    let create_namespace = app_fields::create_namespace(&mut fields, reading);
     let mut common =
-        common::CommonAppFields { create_namespace, ..common::read_common(&mut fields, reading) };
+        app_fields::CommonAppFields { create_namespace, ..app_fields::read_common(&mut fields, reading) };
     let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
     common.read_strategy(&mut fields, namespace, reading);
     let placement = match fields.optional_selector("placement", reading) {
@@ -22,7 +22,7 @@ pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<
     let files = fields.required("files", reading).and_then(|files| read_files(&files, reading));
     fields.finish(reading);
     let spec = AppSpec::Objects(ObjectsApp { placement: placement?, files: files? });
-    Some(common::build_app(metadata?, &common, spec, default_namespace))
+    Some(app_fields::build_app(metadata?, &common, spec, default_namespace))
 }
 
 /// Patterns of one app: each is held against all files that begin as it does.

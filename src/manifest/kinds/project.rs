@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::super::codes;
 use super::super::read::{self, ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::super::yaml::{YamlNode, YamlNodeKind};
-use super::common::CommonAppFields;
+use super::app_fields::CommonAppFields;
 use super::{common, placement, read_envelope};
 use crate::model::{
     App, AppId, AppSpec, MemberRole, MemberSubject, Placement, Project, ProjectMember, ProjectRestrictions,
@@ -23,7 +23,7 @@ pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<App> {
         Some(spec) => read_spec(&spec, name, reading)?,
         None => (empty(name?), CommonAppFields::default()),
     };
-    Some(common::build_app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
+    Some(app_fields::build_app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
 }
 
 /// The namespace of a project, even if its manifest has mistakes; `None` when it is unknown.
@@ -65,7 +65,7 @@ fn read_spec(
     reading: &mut ReadContext<'_>,
 ) -> Option<(Project, CommonAppFields)> {
     let mut fields = ManifestFields::of(spec, reading)?;
-    let common = common::read_common(&mut fields, reading);
+    let common = app_fields::read_common(&mut fields, reading);
     let mut project = empty(name.unwrap_or_default());
     if let Some(namespace) = fields.optional("namespace", reading) {
         project.namespace = reading.name(&namespace, NameRule::Label).unwrap_or_default();
