@@ -5,7 +5,7 @@ use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::super::yaml::YamlNode;
 use super::update_strategy;
 use super::wave::WaveUnitKind;
-use super::{chart, common, node_selector, placement, read_envelope, route, spec_fields, taint};
+use super::{app_fields, chart, node_selector, placement, read_envelope, route, spec_fields, taint};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{
     App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, Placement, PodSet, Replicas,

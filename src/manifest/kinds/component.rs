@@ -3,7 +3,7 @@
 use super::super::codes;
 use super::super::read::{self, ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::super::yaml::{YamlNode, YamlNodeKind};
-use super::{common, patch, placement, read_envelope, route, spec_fields};
+use super::{app_fields, patch, placement, read_envelope, route, spec_fields};
 use crate::model::{App, AppSpec, Component, DeployType, Location, Patch, Placement};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::super::read::{ManifestValue, NameRule, ReadContext};
 use super::super::yaml::{self, YamlNode};
 use super::super::{codes, find};
-use super::{ManifestKind, common, placement, read_envelope, spec_fields};
+use super::{ManifestKind, app_fields, placement, read_envelope, spec_fields};
 use crate::model::glob::{self, SeparatorMatching};
 use crate::model::{App, AppSpec, Location, ObjectsApp, Placement, outside_path};
 

@@ -8,7 +8,7 @@ use super::super::codes;
 use super::super::read::{self, ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::super::yaml::{YamlNode, YamlNodeKind};
 use super::app_fields::CommonAppFields;
-use super::{common, placement, read_envelope};
+use super::{app_fields, placement, read_envelope};
 use crate::model::{
     App, AppId, AppSpec, MemberRole, MemberSubject, Placement, Project, ProjectMember, ProjectRestrictions,
 };
