@@ -19,9 +19,11 @@ mod route_history;
 mod route_worker;
 mod routes;
 pub mod service;
+mod settings;
 
 pub use message::{Message, MessageLink, MessageSeverity};
 pub use preview::{PreviewMessage, preview_messages};
 pub use route_worker::resolve_service;
-pub use routes::{NotificationInputs, NotificationSettings, PromotionPull, run};
+pub use routes::{NotificationInputs, PromotionPull, run};
 pub use service::send::RequestRewriter;
+pub use settings::NotificationSettings;

@@ -1,7 +1,6 @@
 //! Starts a worker for each route and gives it the current state.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,16 +10,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::NotificationSettings;
 use super::due_messages::RouteState;
 use super::message_text::CommitText;
 use super::rate_limiter::RateLimiter;
 use super::route_history::RouteStart;
 use super::route_worker::{OpenCommits, RouteWorker};
-use super::service::send::{self, RequestRewriter};
-use crate::cluster::{HomeCluster, WritePermit};
-use crate::controller::{ConfigHead, RepositoryGrants, STARTUP_GRACE_PERIOD};
+use super::service::send;
+use crate::controller::{ConfigHead, STARTUP_GRACE_PERIOD};
 use crate::fleet::Fleet;
-use crate::metrics::Metrics;
 use crate::model::{
     AppId, ClusterFacts, ClusterName, ForgeSettings, InstanceMode, InventoryServer, Notification,
     NotificationPhase, Revision, TargetSelector,
@@ -40,19 +38,6 @@ const RESYNC_INTERVAL: Duration = Duration::from_secs(600);
 /// Commits of the branch that are searched for reverts.
 const MAX_REVERT_SEARCH: usize = 100;
 const MAX_CACHED_COMMITS: usize = 1000;
-
-#[derive(Debug)]
-pub struct NotificationSettings {
-    /// For the messages of commits.
-    pub repository: Option<ConfigRepository>,
-    pub home: HomeCluster,
-    pub grants: Arc<RepositoryGrants>,
-    pub permit: WritePermit,
-    pub metrics: Metrics,
-    /// The folder of the histories.
-    pub folder: Option<PathBuf>,
-    pub request_rewriter: RequestRewriter,
-}
 
 #[derive(Debug)]
 pub struct NotificationInputs {

@@ -2,46 +2,22 @@
 //! `reconcile` calls it, in observe mode too.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::step_order::{ReleaseBarriers, StepOrder};
+use super::release_barriers::ReleaseBarriers;
+use super::unit::PlanUnit;
 use super::{
-    ApplyPhase, ApplySettings, Drift, IgnoredPaths, PendingPrerequisites, Plan, PlanAction, PlanStep,
-    SentReplicas, StepReason, drift, policy_denial, release_phase, replacement,
+    ApplyPhase, Drift, IgnoredPaths, Plan, PlanAction, PlanInput, PlanStep, SentReplicas, StepOrder,
+    StepReason, drift, policy_denial, release_phase, replacement,
 };
 use crate::model::{
-    AdoptionPreview, AppId, Digest, DriftMode, FieldPath, ForeignField, GroupVersionKind, HealthStatus,
-    IgnoreRule, LiveObject, ObjectId, Observation, RenderedObject, RenderedTarget, Revision, Taint,
-    UnmanagedObject, ignored_paths, labels,
+    AdoptionPreview, AppId, DriftMode, FieldPath, ForeignField, GroupVersionKind, HealthStatus, IgnoreRule,
+    LiveObject, ObjectId, Observation, RenderedObject, RenderedTarget, Revision, UnmanagedObject,
+    ignored_paths, labels,
 };
-use crate::render::ObjectClaims;
-
-/// Everything that the plan depends on.
-#[derive(Clone, Copy, Debug)]
-pub struct PlanInput<'a> {
-    /// The name of this instance. Objects of another instance are never changed.
-    pub instance: &'a str,
-    pub settings: &'a ApplySettings,
-    /// The taint of the cluster, if the app has no object there yet.
-    pub blocking_taint: Option<&'a Taint>,
-    /// Objects whose drift was checked within the last minute. The next check of them waits.
-    pub recently_checked: &'a BTreeSet<ObjectId>,
-    /// An earlier sync wave of the app may still define kinds that are not served yet.
-    pub expects_new_kinds: bool,
-    /// A dry run follows, so uncertain drift is checked even if nothing may be written.
-    pub is_preview: bool,
-    pub rendered: &'a RenderedTarget,
-    pub observation: &'a Observation,
-    /// From the renders of this cluster.
-    pub claims: &'a ObjectClaims,
-    /// From the renders of this cluster.
-    pub pending: &'a PendingPrerequisites,
-    /// Apps that are placed on this cluster and failed to render. Their desired objects are unknown.
-    pub unrendered_apps: &'a BTreeSet<AppId>,
-}
 
 /// Objects that need a GET or list by name before their first apply. Without it, an apply over a foreign object with
 /// equal values would adopt that object silently. With `adopt`, the effect of the takeover is asked for too.
@@ -62,36 +38,6 @@ pub fn objects_to_look_up<'a>(
         observation.served_kinds.get(&object.kind) == Some(&object.id.namespace.is_some())
     };
     rendered.objects.iter().filter(|object| !known(object) && can_be_asked(object)).collect()
-}
-
-/// The objects of one unit. A unit changes as a whole and has its own hooks and sync waves.
-#[derive(Debug)]
-pub struct PlanUnit<'a> {
-    pub name: Arc<str>,
-    pub objects: Vec<&'a RenderedObject>,
-    /// The app has no other unit on the cluster.
-    pub is_only: bool,
-}
-
-impl<'a> PlanUnit<'a> {
-    pub fn all(rendered: &'a RenderedTarget) -> Vec<Self> {
-        if rendered.pod_sets.len() <= 1 {
-            let name = rendered.pod_sets.first().cloned().unwrap_or_default();
-            return vec![Self { name, objects: rendered.objects.iter().collect(), is_only: true }];
-        }
-        let mut units: BTreeMap<&str, Vec<&RenderedObject>> = BTreeMap::new();
-        for object in &*rendered.objects {
-            units.entry(rendered.unit_of(object)).or_default().push(object);
-        }
-        let is_only = units.len() == 1;
-        units.into_iter().map(|(name, objects)| Self { name: name.into(), objects, is_only }).collect()
-    }
-
-    /// A digest of the content, without the number of replicas.
-    pub fn release_digest(&self) -> Digest {
-        let object = |object: &&RenderedObject| [object.id.origin(), object.content().to_string()];
-        Digest::of_json(&json!(self.objects.iter().map(object).collect::<Vec<_>>()))
-    }
 }
 
 fn in_order(one: &PlanStep, other: &PlanStep) -> Ordering {

@@ -9,14 +9,17 @@
 
 mod action;
 pub mod apply_order;
+mod candidate_decision;
 mod compute;
 mod difference;
 mod drift;
+mod input;
 mod policy_denial;
 mod prerequisites;
 pub mod prune;
 mod prune_decision;
 mod reason;
+mod release_barriers;
 mod release_phase;
 mod replacement;
 mod settings;
@@ -24,17 +27,17 @@ mod step;
 mod step_order;
 #[cfg(test)]
 mod tests;
+mod unit;
 
 pub use action::PlanAction;
 pub use apply_order::ApplyPhase;
-pub use compute::{PlanInput, compute, objects_to_look_up};
+pub use candidate_decision::{CandidateDecision, PruneDecision, UnusedApproval, UnusedReason};
+pub use compute::{compute, objects_to_look_up};
 pub use difference::ObjectDiff;
 pub use drift::{Drift, SentReplicas};
+pub use input::PlanInput;
 pub use prerequisites::{PendingPrerequisites, is_prerequisite};
-pub use prune::{
-    CandidateDecision, PruneCandidate, PruneDecision, UnusedApproval, UnusedReason, candidates,
-    rendered_digest,
-};
+pub use prune::{PruneCandidate, candidates, rendered_digest};
 pub use prune_decision::{AppReadiness, PruneAppFacts, PruneClusterFacts, PruneInput, decide_prunes};
 pub use reason::{StepReason, WriteHold};
 pub use replacement::replacement_objection;

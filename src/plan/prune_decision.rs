@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::prune::{CandidateDecision, PruneCandidate, PruneDecision, UnusedApproval, UnusedReason};
+use super::candidate_decision::{CandidateDecision, PruneDecision, UnusedApproval, UnusedReason};
+use super::prune::PruneCandidate;
 use super::settings::find_write_hold;
 use super::{PlanAction, StepOrder, StepReason, WriteHold};
 use crate::model::{

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::compute::PlanUnit;
+use super::unit::PlanUnit;
 use super::{PlanAction, PlanInput, PlanStep, StepReason, drift};
 use crate::model::{HookReleases, InstallAnnotation, LiveObject, ObjectHook, ObjectId, Operation, labels};
 

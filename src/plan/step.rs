@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::prune::{CandidateDecision, PruneDecision};
 use super::reason::with_words;
 use super::{ApplyPhase, Drift, PlanAction, SentReplicas, StepOrder, StepReason};
 use crate::model::{
@@ -145,18 +144,6 @@ impl Plan {
     /// The first step of each object.
     pub fn by_object(&self) -> BTreeMap<&ObjectId, &PlanStep> {
         self.steps.iter().rev().map(|step| (&step.object, step)).collect()
-    }
-
-    /// Appends the decisions about its objects that are no longer rendered.
-    #[must_use]
-    pub fn with_prunes(mut self, decision: &PruneDecision) -> Self {
-        let mine = |decided: &&CandidateDecision| {
-            decided.candidate.app == self.app && decided.candidate.cluster == self.cluster
-        };
-        let mut prunes: Vec<PlanStep> = decision.all().filter(mine).map(CandidateDecision::step).collect();
-        prunes.sort_by(|one, other| (other.order(), &other.object).cmp(&(one.order(), &one.object)));
-        self.steps.extend(prunes);
-        self
     }
 
     pub fn writes(&self) -> impl Iterator<Item = &PlanStep> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::change::version_change;
+use super::pin::version_change;
 use super::{PromotionGate, PromotionGateState, ProposedChange};
 use crate::model::short_line;
 

@@ -6,17 +6,7 @@ use crate::model::{AppId, Digest, Revision, RolloutAction, RolloutApproval, Roll
 
 use super::description_block::{DescriptionBlock, PullRequestApp};
 use super::edit;
-
-/// A new version of one pin.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PinChange {
-    pub app: AppId,
-    /// Its path in the config repository.
-    pub file: String,
-    /// `None`: there is no pin yet.
-    pub from: Option<String>,
-    pub to: String,
-}
+use super::pin::{PinChange, version_change};
 
 /// The purpose of a pull request of this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,14 +138,6 @@ impl ProposedChange {
 /// `tutti/promote/shop.pay/prod`. A namespace has no dot, so two groups never share a branch.
 pub fn promotion_branch(prefix: &str, group: &AppId, ring: &str) -> String {
     format!("{}/promote/{}.{}/{ring}", branch_prefix(prefix), group.namespace, group.name)
-}
-
-/// `1.7.3 → 1.8.0`.
-pub(super) fn version_change(pin: &PinChange) -> String {
-    match &pin.from {
-        Some(from) => format!("{from} → {}", pin.to),
-        None => pin.to.clone(),
-    }
 }
 
 fn pin_file_text(pin: &PinChange, read: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::undo::scalar_text;
+use super::pin::scalar_text;
 use crate::manifest::yaml::{self, YamlNode, YamlNodeKind};
 use crate::model::{AppId, Digest};
 

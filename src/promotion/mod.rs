@@ -15,6 +15,7 @@ pub mod edit;
 mod gates;
 mod input;
 mod next;
+mod pin;
 mod proposed;
 mod pull_requests;
 mod requested;
@@ -25,8 +26,8 @@ mod undo;
 
 pub use body::{pull_request_body, refused_merge_note};
 pub use change::{
-    PinChange, ProposedChange, approval_file, branch_prefix, is_approval_branch, is_own_branch,
-    promotion_branch, rollout_approval, stamp_request_commit,
+    ProposedChange, approval_file, branch_prefix, is_approval_branch, is_own_branch, promotion_branch,
+    rollout_approval, stamp_request_commit,
 };
 pub use description_block::{DescriptionBlock, PullRequestApp, parse_body, withdrawn_body};
 pub use gates::{
@@ -37,8 +38,9 @@ pub use input::{
     AppRingState, AppRolloutState, CommitUndo, MAX_OPEN, PromotionInput, PullRequest, PullRequestState,
 };
 pub use next::group_of;
+pub use pin::{PinChange, pin_version};
 pub use proposed::proposed_change;
 pub use pull_requests::{DesiredPullRequest, PromotionDecision, PullRequestAction, decide};
 pub use requested::{RequestRefusal, requested_promotion};
 pub use rows::{PromotionRow, PromotionRowState, promotion_rows};
-pub use undo::{ChangedFile, commit_undo, pin_version};
+pub use undo::{ChangedFile, commit_undo};

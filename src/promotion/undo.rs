@@ -1,8 +1,7 @@
 //! Reverts a commit in Git: pins get their old versions, everything else needs `git revert`.
 
-use super::{CommitUndo, PinChange};
+use super::{CommitUndo, PinChange, pin_version};
 use crate::fleet::Fleet;
-use crate::manifest::yaml::{self, YamlNode, YamlNodeKind};
 
 /// One file that a commit changed: its text before, after, and at the head. `None`: it did not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,22 +36,4 @@ fn pin_back(fleet: &Fleet, file: &ChangedFile) -> Option<PinChange> {
     let app = fleet.apps.values().find(is_its)?;
     let (from, to) = (pin_version(file.now.as_ref()?)?, pin_version(file.before.as_ref()?)?);
     Some(PinChange { app: app.id.clone(), file: file.path.clone(), from: Some(from), to })
-}
-
-/// The version in the text of a pin file.
-pub fn pin_version(text: &str) -> Option<String> {
-    let (documents, mistakes) = yaml::parse("", text);
-    let root = &documents.first().filter(|_| mistakes.is_empty())?.root;
-    root.get("version").and_then(scalar_text)
-}
-
-/// The text of a scalar as it is written.
-pub(super) fn scalar_text(node: &YamlNode) -> Option<String> {
-    match &node.kind {
-        YamlNodeKind::String(text) => Some(text.clone()),
-        YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => {
-            Some(text.to_string())
-        }
-        YamlNodeKind::Null | YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => None,
-    }
 }

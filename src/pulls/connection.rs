@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cluster::HomeCluster;
 use crate::controller::{RepositoryGrants, SecretError};
-use crate::forge::{Error, ForgeClient};
+use crate::forge::{Error, ForgeClient, ForgeErrorKind};
 use crate::metrics::Metrics;
 use crate::model::ForgeSettings;
 use crate::report::outbox::{Outbox, OutboxCommand, StatusTransitionRule};
@@ -76,4 +76,11 @@ async fn forge_client(
     let token = grants.resolve(reference, home).await?;
     let client = ForgeClient::gitea(&forge.url, &forge.repository, Some(token), &grants.forge)?;
     Ok(client.observed_by(Arc::new(metrics.clone())))
+}
+
+/// Whether the request may succeed later, or with another token.
+pub(super) fn is_retryable(error: &Error) -> bool {
+    // Too large an answer concerns one pull request only.
+    let is_of_one = matches!(error, Error::UnexpectedAnswer { .. });
+    !is_of_one && (error.is_transient() || error.kind() == ForgeErrorKind::Authentication)
 }

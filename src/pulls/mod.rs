@@ -23,10 +23,12 @@ mod own_pulls;
 mod publish;
 mod revert;
 mod service;
+mod settings;
 mod stale_delivery;
 mod status_text;
 mod triggers;
 
 pub use connection::ForgeAccess;
 pub use publish::{Proposal, PublishError, Publisher};
-pub use service::{PullServiceInputs, PullServiceSettings, run};
+pub use service::{PullServiceInputs, run};
+pub use settings::PullServiceSettings;

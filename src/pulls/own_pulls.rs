@@ -21,9 +21,9 @@ use crate::promotion::{
 };
 use crate::report::{self, Overview, ring_states, rollout_states};
 
+use super::connection::is_retryable;
 use super::publish::{FileUpdate, Proposal, PublishError, Publisher};
 use super::revert::{RevertPlan, plan_revert};
-use super::service::is_retryable;
 use crate::source;
 
 /// The newest own pull requests are listed. Closed ones show what a person holds.

@@ -1,4 +1,4 @@
-//! Writes file changes to the forge, as pull requests or commits. `ours`, `triggers` and `tutti promote --open` call it.
+//! Writes file changes to the forge, as pull requests or commits. `own_pulls`, `triggers` and `tutti promote --open` call it.
 
 use crate::cluster::WritePermit;
 use crate::controller::ConfigHead;

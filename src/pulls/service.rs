@@ -1,5 +1,5 @@
 //! The loop of [`pulls`](super): lists open pull requests, checks the next one, runs trigger tasks and steps of own pull
-//! requests. [`said`] computes the statuses.
+//! requests. [`status_text`] has the texts of statuses.
 
 mod statuses;
 #[cfg(test)]
@@ -13,24 +13,21 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::PullServiceSettings;
 use super::check::{PullCheckResult, PullChecker};
 use super::check_queue::{CheckedHead, DeployedTip, NextCheck, OpenPull, is_render_allowed, next_check};
 use super::comment::{CommentKey, PullComment};
-use super::connection::{ForgeConnection, ForgeConnectionError};
+use super::connection::{ForgeConnection, ForgeConnectionError, is_retryable};
 use super::own_pulls::{OwnPulls, is_own_pull};
 use super::publish::{PublishError, Publisher};
 use super::status_text::{self, StatusText};
 use super::triggers::{TriggerTask, TriggerTaskError, TriggerTasks};
 use crate::api::{DeliveryQueue, TriggerCall, TriggerWriteError};
-use crate::chart;
-use crate::cluster::{HomeCluster, WritePermit};
-use crate::controller::{ConfigHead, RepositoryGrants};
-use crate::forge::{CommitStatusState, Error, ForgeErrorKind, Pull, PullState, WebhookHint, WebhookHintKind};
-use crate::metrics::Metrics;
+use crate::controller::ConfigHead;
+use crate::forge::{CommitStatusState, Error, Pull, PullState, WebhookHint, WebhookHintKind};
 use crate::model::{ForgeSettings, Instance, Revision};
-use crate::notification::PromotionPull;
 use crate::report::{Overview, PlanCommentContext, plan_comment, plan_failure, plan_statuses};
-use crate::source::{self, ConfigRepository};
+use crate::source;
 
 /// Interval of listing, without webhooks and with them.
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
@@ -54,20 +51,6 @@ const SLOW_RETRY_INTERVAL: Duration = Duration::from_secs(300);
 const VALIDATE: &str = "validate";
 const CONTEXTS: [&str; 3] = [VALIDATE, "plan", GATE];
 const GATE: &str = "gate";
-
-#[derive(Debug)]
-pub struct PullServiceSettings {
-    pub repository: ConfigRepository,
-    /// `None`: the forge's default branch.
-    pub branch: Option<String>,
-    pub charts: Arc<chart::ChartService>,
-    pub home: HomeCluster,
-    pub grants: Arc<RepositoryGrants>,
-    pub permit: WritePermit,
-    pub metrics: Metrics,
-    /// Receives the promotions, for notifications.
-    pub promotions: watch::Sender<Option<Arc<Vec<PromotionPull>>>>,
-}
 
 #[derive(Debug)]
 pub struct PullServiceInputs {
@@ -687,11 +670,4 @@ async fn next_hint(hints: &mut broadcast::Receiver<WebhookHint>) -> Option<Optio
         Err(broadcast::error::RecvError::Lagged(_)) => Some(None),
         Err(broadcast::error::RecvError::Closed) => None,
     }
-}
-
-/// Whether the request may succeed later, or with another token.
-pub(super) fn is_retryable(error: &Error) -> bool {
-    // Too large an answer concerns one pull request only.
-    let is_of_one = matches!(error, Error::UnexpectedAnswer { .. });
-    !is_of_one && (error.is_transient() || error.kind() == ForgeErrorKind::Authentication)
 }

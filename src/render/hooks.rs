@@ -1,9 +1,9 @@
 //! Handles hooks of charts and annotations: which are taken, their stage, and the names of runs.
 //!
-//! Three modules share the work. This one sets the stage of each object (`model::ObjectHook`), and names each Job and Pod after its
-//! whole release, so that name and hash identify a finished run. `plan::step_order` orders writes, and early writes become waits.
-//! `plan::release_phase` decides whether this is the first release. The controller does not know hooks: the end of a run is an
-//! event like any other.
+//! Four modules share the work. This one sets the stage of each object (`model::ObjectHook`), and names each Job and Pod after its
+//! whole release, so that name and hash identify a finished run. `plan::step_order` orders writes, and
+//! `plan::release_barriers` turns early writes into waits. `plan::release_phase` decides whether this is the first release. The
+//! controller does not know hooks: the end of a run is an event like any other.
 
 use serde_json::{Map, Value, json};
 

@@ -189,18 +189,6 @@ pub struct WriteCounts {
     pub clusters: BTreeSet<ClusterName>,
 }
 
-impl WriteCounts {
-    /// `3 configured, 1 created, 0 deleted on 2 clusters`.
-    pub fn summary(&self) -> String {
-        let Self { configured, created, deleted, clusters } = self;
-        if clusters.is_empty() {
-            return "nothing to write".to_owned();
-        }
-        let clusters = super::status_text::count_noun(clusters.len(), "cluster");
-        format!("{configured} configured, {created} created, {deleted} deleted on {clusters}")
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutReport {

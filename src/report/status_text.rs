@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::TargetReport;
+use super::{TargetReport, WriteCounts};
 use crate::forge::LONGEST_DESCRIPTION;
 use crate::model::{ClusterName, Diagnostic, Revision};
 
@@ -146,6 +146,18 @@ impl TargetReport {
     /// The cause, or the phase if there is none.
     pub(super) fn cause_text(&self) -> &str {
         if self.detail.is_empty() { self.phase.as_str() } else { &self.detail }
+    }
+}
+
+impl WriteCounts {
+    /// `3 configured, 1 created, 0 deleted on 2 clusters`.
+    pub fn summary(&self) -> String {
+        let Self { configured, created, deleted, clusters } = self;
+        if clusters.is_empty() {
+            return "nothing to write".to_owned();
+        }
+        let clusters = count_noun(clusters.len(), "cluster");
+        format!("{configured} configured, {created} created, {deleted} deleted on {clusters}")
     }
 }
 

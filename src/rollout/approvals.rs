@@ -1,29 +1,16 @@
-//! The approval rules of an app by cluster, and the holds that they cause.
+//! The holds that the approval rules of an app cause.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::baseline::{EmptyUnitBaseline, NeighborContent, WaveBaselines};
-use super::cluster_selection::ClusterSelection;
 use super::gates::{RolloutGates, memoized};
 use super::survey::SurveyedUnit;
 use super::{ApprovalEffect, CurrentUnitContent, GivenApproval, RolloutHold, UnitFacts};
-use crate::fleet::Fleet;
 use crate::model::{
-    App, ApprovalQuery, ApprovalQueryResult, ApprovalRule, ApprovalRuleAction, ApprovalShortfall,
-    ClusterName, Digest, RequiredApprovers, Revision, UnmetApprovalRule, Window, check_approval,
+    ApprovalQuery, ApprovalQueryResult, ApprovalRule, ApprovalShortfall, ClusterName, Digest,
+    RequiredApprovers, Revision, UnmetApprovalRule, Window, check_approval,
 };
-
-pub type AppApprovalRules = ClusterSelection<ApprovalRule>;
-
-impl AppApprovalRules {
-    /// The rules for rollouts.
-    pub fn of_fleet<'c>(fleet: &Fleet, app: &App, clusters: impl Iterator<Item = &'c ClusterName>) -> Self {
-        let is_for_rollouts = |rule: &&Arc<ApprovalRule>| rule.actions.contains(&ApprovalRuleAction::Rollout);
-        let rules = fleet.approval_rules.rules.iter().filter(is_for_rollouts);
-        Self::of(fleet, app, clusters, rules, |rule| &rule.selector)
-    }
-}
 
 impl<'a> RolloutGates<'a> {
     /// The hold while approvals are missing for the head's content of a unit. A revert needs none. `confirms`: the last wave that

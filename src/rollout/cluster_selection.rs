@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, TargetSelector};
+use crate::model::{App, ApprovalRule, ApprovalRuleAction, ClusterName, TargetSelector, Window};
+use crate::window::{self, ShutWindow, WindowState};
 
 /// Clusters with equal lists share one.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,5 +87,32 @@ impl<T> ClusterSelection<T> {
 
     pub fn lists(&self) -> impl Iterator<Item = &[Arc<T>]> {
         self.lists.iter().map(Vec::as_slice)
+    }
+}
+
+pub type AppWindows = ClusterSelection<Window>;
+
+impl AppWindows {
+    pub fn of_fleet<'c>(fleet: &Fleet, app: &App, clusters: impl Iterator<Item = &'c ClusterName>) -> Self {
+        Self::of(fleet, app, clusters, fleet.windows.iter(), |window| &window.selector)
+    }
+
+    /// A window that is shut on any of the clusters.
+    pub fn shut_window(&self, now: Timestamp) -> Option<ShutWindow> {
+        self.lists().find_map(|list| match window::window_state(list, now) {
+            WindowState::Open => None,
+            WindowState::Shut(shut) => Some(shut),
+        })
+    }
+}
+
+pub type AppApprovalRules = ClusterSelection<ApprovalRule>;
+
+impl AppApprovalRules {
+    /// The rules for rollouts.
+    pub fn of_fleet<'c>(fleet: &Fleet, app: &App, clusters: impl Iterator<Item = &'c ClusterName>) -> Self {
+        let is_for_rollouts = |rule: &&Arc<ApprovalRule>| rule.actions.contains(&ApprovalRuleAction::Rollout);
+        let rules = fleet.approval_rules.rules.iter().filter(is_for_rollouts);
+        Self::of(fleet, app, clusters, rules, |rule| &rule.selector)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Confirmation, GateProgress, UnitId};
+use super::{GateProgress, UnitId};
 use crate::model::{AppId, ApprovalShortfall, ClusterName, Digest, UnmetApprovalRule};
 use crate::window;
 
@@ -141,6 +141,17 @@ pub enum RolloutHold {
         #[serde(skip_serializing_if = "Option::is_none")]
         waits: Option<Box<Self>>,
     },
+}
+
+/// The confirmation that a person may give.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Confirmation {
+    /// The wave that is done. Empty if an approval rule requires the approval.
+    pub after: String,
+    /// The last wave that opens with it.
+    pub through: String,
+    pub digest: Digest,
 }
 
 fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {

@@ -18,9 +18,11 @@ mod baseline;
 mod cluster_selection;
 mod commit_lookup;
 mod decide;
+mod decision;
 mod gates;
 mod hold;
 mod input;
+mod measurement;
 mod pin;
 mod refusal;
 mod report;
@@ -28,19 +30,21 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod unit_facts;
+mod unit_id;
 mod wave;
 mod windows;
 
-pub use analysis::{
-    AllMeasurementOutcomes, GateProgress, Measurement, MeasurementGate, MeasurementOutcome,
-    MeasurementOutcomes, MeasurementResult,
-};
-pub use approvals::AppApprovalRules;
-pub use decide::{Confirmation, RenderChoice, RolloutDecision, UnitDecision, decide};
-pub use hold::RolloutHold;
+pub use cluster_selection::{AppApprovalRules, AppWindows};
+pub use decide::decide;
+pub use decision::{RenderChoice, RolloutDecision, UnitDecision};
+pub use hold::{Confirmation, RolloutHold};
 pub use input::{
     ApprovalEffect, CommitFacts, CommitState, GivenApproval, RolloutInput, RolloutPolicy, VersionRefusal,
 };
-pub use unit_facts::{CurrentUnitContent, UnitCondition, UnitFacts, UnitId, UnitParticipation, UnitTimers};
+pub use measurement::{
+    AllMeasurementOutcomes, GateProgress, Measurement, MeasurementGate, MeasurementOutcome,
+    MeasurementOutcomes, MeasurementResult,
+};
+pub use unit_facts::{CurrentUnitContent, UnitCondition, UnitFacts, UnitParticipation, UnitTimers};
+pub use unit_id::UnitId;
 pub use wave::{WaveReport, WaveState};
-pub use windows::AppWindows;

@@ -1,32 +1,12 @@
-//! The windows of an app by cluster, and the holds that they cause.
+//! The holds that the windows of an app cause.
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
-use super::cluster_selection::ClusterSelection;
 use super::gates::{RolloutGates, memoized};
 use super::survey::SurveyedUnit;
 use super::{ApprovalEffect, CommitState, CurrentUnitContent, RolloutHold};
-use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, Digest, Window, WindowAction, WindowTimes};
+use crate::model::{Digest, Window, WindowAction, WindowTimes};
 use crate::window::{self, ShutWindow, WindowState};
-
-pub type AppWindows = ClusterSelection<Window>;
-
-impl AppWindows {
-    pub fn of_fleet<'c>(fleet: &Fleet, app: &App, clusters: impl Iterator<Item = &'c ClusterName>) -> Self {
-        Self::of(fleet, app, clusters, fleet.windows.iter(), |window| &window.selector)
-    }
-
-    /// A window that is shut on any of the clusters.
-    pub fn shut_window(&self, now: Timestamp) -> Option<ShutWindow> {
-        self.lists().find_map(|list| match window::window_state(list, now) {
-            WindowState::Open => None,
-            WindowState::Shut(shut) => Some(shut),
-        })
-    }
-}
 
 impl<'a> RolloutGates<'a> {
     /// The window that blocks the head's content for a unit. A revert passes.

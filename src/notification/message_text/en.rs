@@ -1,6 +1,6 @@
 //! English.
 
-use super::LanguageTexts;
+use super::language_texts::LanguageTexts;
 use crate::model::NotificationPhase;
 use crate::report::notices::{NoticeFacts, NotificationThread};
 use crate::report::status_text::count_noun;

@@ -3,11 +3,13 @@
 //! Causes keep the wording of clusters, Git and tutti, so that a search in logs finds them.
 
 mod en;
+mod language_texts;
 mod zh;
 
 use jiff::Timestamp;
 use serde_json::json;
 
+use self::language_texts::LanguageTexts;
 use super::message::{Message, MessageLink};
 use crate::model::{Instance, MessageLanguage, Notification, NotificationPhase, short_line};
 use crate::report::notices::{NoticeFacts, NotificationThread, ThreadHistory, WorstTarget};
@@ -53,37 +55,6 @@ pub struct Notice<'a> {
     pub commit: Option<&'a CommitText>,
     pub started_at: Timestamp,
     pub at: Timestamp,
-}
-
-struct LanguageTexts {
-    /// The title for a commit in a ring, with `{what}` and `{ring}`; `{ring}` may be empty.
-    title: fn(NotificationPhase, &NotificationThread, &str, &NoticeFacts) -> String,
-    apps: fn(usize) -> String,
-    /// For a rollout that only deletes.
-    objects: fn(usize) -> String,
-    /// The number of names that are left out.
-    and_more: fn(usize) -> String,
-    /// The number of other targets in the same bad phase.
-    others: fn(usize) -> String,
-    /// The number of events that a digest leaves out.
-    rest: fn(usize) -> String,
-    healthy: fn(usize, usize) -> String,
-    by: fn(&str, &str) -> String,
-    /// The command that confirms.
-    confirm: fn(&str) -> String,
-    /// The command against a failure.
-    mend: fn(&str) -> String,
-    commit: &'static str,
-    page: &'static str,
-    pull: &'static str,
-    digest: fn(usize) -> String,
-    /// For the test of a route, by its name.
-    test: fn(&str) -> String,
-    sent_by: fn(&str) -> String,
-    /// The label of a cause.
-    cause: &'static str,
-    comma: &'static str,
-    or: &'static str,
 }
 
 fn language_texts(language: MessageLanguage) -> &'static LanguageTexts {

@@ -1,6 +1,6 @@
 //! Chinese.
 
-use super::LanguageTexts;
+use super::language_texts::LanguageTexts;
 use crate::model::NotificationPhase;
 use crate::report::notices::{NoticeFacts, NotificationThread};
 

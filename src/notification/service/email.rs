@@ -41,8 +41,9 @@ mod smtp {
     use secrecy::SecretString;
     use sha2::{Digest as _, Sha256};
 
+    use super::super::SendOutcome;
+    use super::super::resolved_service::trimmed;
     use super::super::text::MessageLines;
-    use super::super::{SendOutcome, trimmed};
     use crate::model::{is_loopback, short_line};
     use crate::notification::Message;
 

@@ -6,8 +6,9 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::service_request::header;
 use super::signature::signature;
-use super::{header, text::MessageLines};
+use super::text::MessageLines;
 use crate::model::{NotificationPhase, short_line};
 use crate::notification::Message;
 

@@ -4,8 +4,11 @@ mod dingtalk;
 mod email;
 mod feishu;
 mod generic;
+mod resolved_service;
 mod response;
 pub mod send;
+mod send_outcome;
+mod service_request;
 mod signature;
 mod slack;
 mod teams;
@@ -18,53 +21,16 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use reqwest::Url;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 
+pub use self::resolved_service::ResolvedService;
+use self::resolved_service::trimmed;
 use self::response::ServiceResponseRef;
+pub use self::send_outcome::SendOutcome;
+pub use self::service_request::ServiceRequest;
+use self::service_request::header;
 use super::Message;
-use crate::model::{Digest, NotificationService, is_loopback};
-
-/// A service with resolved credentials.
-pub type ResolvedService = NotificationService<SecretString>;
-
-/// A request. Its Debug output omits the address, which is a credential.
-#[derive(Clone)]
-pub struct ServiceRequest {
-    pub method: Method,
-    pub url: SecretString,
-    pub headers: HeaderMap,
-    pub body: Vec<u8>,
-}
-
-impl std::fmt::Debug for ServiceRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServiceRequest").field("method", &self.method).finish_non_exhaustive()
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SendOutcome {
-    /// With the id of the message, if it can be changed later.
-    Sent(Option<String>),
-    /// Retried after this time, or at the caller's choice: a rate limit, or a failure of the service.
-    RetryLater { after: Option<Duration>, why: String },
-    /// No answer came, so it may have arrived.
-    Unconfirmed(String),
-    /// A retry would be refused too: a wrong signature, or an invalid address.
-    Refused(String),
-}
-
-impl SendOutcome {
-    /// The label for metrics.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Sent(_) => "sent",
-            Self::RetryLater { .. } => "later",
-            Self::Unconfirmed(_) => "lost",
-            Self::Refused(_) => "refused",
-        }
-    }
-}
+use crate::model::is_loopback;
 
 /// The rate limit of a service for one sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,36 +38,6 @@ pub struct RateLimits {
     pub per_minute: u32,
     /// The minimum time between two messages.
     pub min_interval: Duration,
-}
-
-impl ResolvedService {
-    /// A digest of the destination, as the address is a credential. Routes to one address share its [`rate_limits`].
-    pub fn address(&self) -> Digest {
-        Digest::of(trimmed(self.credential()).as_bytes())
-    }
-
-    /// Some servers repeat the request, which contains a credential.
-    fn without_address(&self, text: String) -> String {
-        const SHORTEST: usize = 6;
-        let Ok(url) = Url::parse(trimmed(self.credential())) else { return text };
-        let values = url.query_pairs().map(|(_, value)| value.into_owned());
-        let raw = url.query().into_iter().flat_map(|query| query.split(['&', '='])).map(str::to_owned);
-        let parts = url.path().split('/').map(str::to_owned).chain(values).chain(raw);
-        let parts = parts.filter(|part| part.len() >= SHORTEST);
-        parts.fold(text, |text, part| text.replace(&part, "…"))
-    }
-
-    fn credential(&self) -> &SecretString {
-        let (Self::Feishu { url, .. }
-        | Self::DingTalk { url, .. }
-        | Self::WeCom { url }
-        | Self::SlackWebhook { url }
-        | Self::SlackBot { token: url, .. }
-        | Self::Teams { url }
-        | Self::Generic { url, .. }
-        | Self::Email { url, .. }) = self;
-        url
-    }
 }
 
 /// Below the limit of each service, which leaves room for other senders. `None`: a program, which reports its own limit.
@@ -210,11 +146,6 @@ pub fn outcome(
     }
 }
 
-/// For content of a Secret: files end with a line break.
-fn trimmed(secret: &SecretString) -> &str {
-    secret.expose_secret().trim()
-}
-
 fn address(url: &SecretString) -> Result<Url, String> {
     let wrong = "the address of the webhook is not an https:// address (http:// only on this machine); see \
                  the Secret that `url` names";
@@ -225,14 +156,6 @@ fn address(url: &SecretString) -> Result<Url, String> {
         _ => false,
     };
     if is_safe { Ok(url) } else { Err(wrong.to_owned()) }
-}
-
-fn header(headers: &mut HeaderMap, name: &'static str, value: &str) -> Result<(), String> {
-    let mut value = HeaderValue::from_str(value)
-        .map_err(|_| format!("the value of the header {name} has characters that no header may have"))?;
-    value.set_sensitive(name == AUTHORIZATION.as_str());
-    headers.insert(name, value);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! characters. If it is too long, the diffs of apps are dropped first; the summary, deletes and errors stay, and the comment
 //! names what was left out. `pulls` and `cli` call it.
 
+mod context;
 mod details;
 mod diagnostics;
 mod sections;
@@ -13,8 +14,9 @@ mod table;
 mod tests;
 mod text;
 
+pub use context::PlanCommentContext;
 use details::DetailLevel;
-use text::{MAX_NAME_CHARS, code_span, escaped};
+use text::escaped;
 
 use super::status_text::count_noun;
 use crate::compare::{AppChange, Comparison};
@@ -24,32 +26,6 @@ use crate::model::Revision;
 pub const MOST_BYTES: usize = 60_000;
 /// Apps with a list of objects; the others only have a line in the table.
 const MOST_APPS: usize = 300;
-
-/// Labels and links of a comment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PlanCommentContext {
-    /// The prefix of statuses, which tells the comments of several instances apart.
-    pub prefix: String,
-    pub base: String,
-    pub head: String,
-    /// The page with more details.
-    pub url: Option<String>,
-}
-
-impl PlanCommentContext {
-    /// The first line of the comment, by which it is found again.
-    pub fn marker(&self) -> String {
-        let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "._/-".contains(*letter);
-        let prefix: String = self.prefix.chars().filter(is_plain).take(MAX_NAME_CHARS).collect();
-        // Two hyphens could end the HTML comment.
-        format!("<!-- tutti:plan v1 prefix={} -->", prefix.replace("--", "-"))
-    }
-
-    fn heading(&self, head: &Revision) -> String {
-        let (base, branch) = (code_span(&self.base, MAX_NAME_CHARS), code_span(&self.head, MAX_NAME_CHARS));
-        format!("{}\n### tutti plan · {base} ← {branch} @ {}\n", self.marker(), escaped(head.short(), 12))
-    }
-}
 
 pub fn plan_comment(plan: &Comparison, names: &PlanCommentContext) -> String {
     let above = [

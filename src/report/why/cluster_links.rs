@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::holds::APPROVALS_FOLDER;
-use super::links::ChainSubject;
+use super::subject::ChainSubject;
 use super::writers::who_may_write;
 use super::{ChainFinding, ChainLink, ChainLinkState};
 use crate::model::{App, AppId, ClusterName, ClusterState, InstanceMode, Location};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::links::ChainSubject;
+use super::subject::ChainSubject;
 use super::{ChainFinding, ChainLink, ChainLinkState, RuleKind};
 use crate::fleet::selector;
 use crate::model::{App, AppId, Location, WaveOrder};

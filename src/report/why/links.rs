@@ -3,25 +3,17 @@
 use std::collections::BTreeSet;
 
 use super::holds::{self, placement_place};
+use super::subject::ChainSubject;
 use super::writers::folder_of;
-use super::{CauseChain, ChainCluster, ChainFinding, ChainLink, ChainLinkState, WhyContext};
+use super::{CauseChain, ChainCluster, ChainFinding, ChainLink, ChainLinkState};
 use crate::fleet::codes as fleet_codes;
 use crate::model::{
-    App, AppId, ClusterName, ClusterState, Diagnostic, DiagnosticScope, Location, PolicyAction, TaintEffect,
+    App, ClusterName, ClusterState, Diagnostic, DiagnosticScope, Location, PolicyAction, TaintEffect,
 };
 use crate::policy::VerdictCause;
 use crate::render::{TargetPolicyVerdict, codes as render_codes};
-use crate::report::{RolloutReport, TargetPhase, TargetReport};
+use crate::report::{TargetPhase, TargetReport};
 use crate::rollout::RolloutHold;
-
-pub struct ChainSubject<'a> {
-    pub context: &'a WhyContext<'a>,
-    pub app: &'a AppId,
-    pub manifest: Option<&'a App>,
-    /// `None`: the app is not placed there.
-    pub target: Option<&'a TargetReport>,
-    pub cluster: Option<&'a ClusterName>,
-}
 
 /// Errors of the link `policy`.
 const POLICY_CODES: [&str; 2] = [render_codes::DENIED, render_codes::WARNED];
@@ -37,18 +29,6 @@ pub fn finding_of_error(link: ChainLink, error: &Diagnostic, app_folder: Option<
 }
 
 impl<'a> ChainSubject<'a> {
-    pub fn new(
-        look: &'a WhyContext<'a>,
-        app: &'a AppId,
-        target: Option<&'a TargetReport>,
-        cluster: Option<&'a ClusterName>,
-    ) -> Self {
-        let fleet = look.fleet;
-        let broken = || fleet.broken_apps.get(app)?.app.as_ref();
-        let manifest = fleet.apps.get(app).or_else(broken).map(|app| &**app);
-        Self { context: look, app, manifest, target, cluster }
-    }
-
     pub fn chain(&self) -> CauseChain {
         let mut findings: Vec<ChainFinding> = Vec::new();
         for link in ChainLink::ALL {
@@ -307,25 +287,6 @@ impl<'a> ChainSubject<'a> {
         // Of several holds, the one that a person can resolve.
         let hold = holds.min_by_key(|hold| !hold.waits_for_a_person())?;
         Some(holds::hold_finding(self, rollout, hold)).filter(|finding| finding.link == link)
-    }
-
-    pub fn rollout_report(&self) -> Option<&'a RolloutReport> {
-        self.context.overview.rollout_of(self.app)
-    }
-
-    // ---- places ----
-
-    pub fn manifest_place(&self) -> Option<Location> {
-        self.manifest.map(|app| app.location.clone())
-    }
-
-    /// The folder of its manifest.
-    pub fn folder(&self) -> String {
-        self.manifest.map_or_else(String::new, |app| self.folder_of(&app.location))
-    }
-
-    pub fn folder_of(&self, place: &Location) -> String {
-        folder_of(&place.file, self.manifest.map(App::folder))
     }
 
     fn of_error(&self, link: ChainLink, error: &Diagnostic) -> ChainFinding {

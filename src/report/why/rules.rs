@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use super::WhyContext;
 use super::holds::rule_kind;
-use super::links::ChainSubject;
+use super::subject::ChainSubject;
 use super::writers::who_may_write;
+use super::{RuleEffect, RuleKind, RuleReport, WhyContext};
 use crate::fleet::selector;
 use crate::model::{
     App, AppId, ApprovalShortfall, Cluster, ClusterName, ClusterState, InstanceMode, Location, PolicyAction,
@@ -23,68 +21,6 @@ use crate::window::{self, WindowActivity};
 
 /// The most clusters that are named.
 const MAX_NAMED: usize = 3;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuleKind {
-    /// `paused`, `unmanaged`, `mode: observe`.
-    Pause,
-    Cluster,
-    Taint,
-    Policy,
-    Window,
-    /// Reviews of people.
-    Approval,
-    /// What opens a wave.
-    Gate,
-    After,
-    Pin,
-    Delete,
-}
-
-impl RuleKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pause => "pause",
-            Self::Cluster => "cluster",
-            Self::Taint => "taint",
-            Self::Policy => "policy",
-            Self::Window => "window",
-            Self::Approval => "approval",
-            Self::Gate => "gate",
-            Self::After => "after",
-            Self::Pin => "pin",
-            Self::Delete => "delete",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum RuleEffect {
-    /// It holds the app somewhere now.
-    Holds,
-    Warns,
-    /// It would hold the next version.
-    WouldHold,
-    Passes,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RuleReport {
-    pub kind: RuleKind,
-    pub name: String,
-    pub standing: RuleEffect,
-    pub text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Location>,
-    /// Who may change it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub who: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-}
 
 /// All rules of an app, on all its clusters or on one; those that hold it first.
 pub fn rules_of_app(look: &WhyContext<'_>, app: &AppId, on: Option<&ClusterName>) -> Vec<RuleReport> {

@@ -3,12 +3,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::*;
-use crate::fleet::assemble;
+use crate::fleet::{Fleet, assemble};
 use crate::manifest;
-use crate::model::{ApprovalShortfall, DiagnosticScope, Digest, Snapshot, UnmetApprovalRule};
+use crate::model::{
+    AppId, ApprovalShortfall, ClusterName, Diagnostic, DiagnosticScope, Digest, Location, Revision, Snapshot,
+    UnmetApprovalRule,
+};
 use crate::plan::PlanAction;
-use crate::report::{ClusterReport, DeletionReport, RolloutReport, TargetPhase, TargetReport, UnitReport};
-use crate::rollout::{self, UnitId};
+use crate::report::{
+    ClusterReport, DeletionReport, Overview, RolloutReport, TargetPhase, TargetReport, UnitReport,
+};
+use crate::rollout::{self, RolloutHold, UnitId};
 
 const RINGS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec:\n  rings:\n    - {name: prod, clusters: {}}\n";
 const P1: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: p1}\nspec: {connection: {sandbox: {}}}\n";
