@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::ChartRenderLimits;
 use super::protocol::{self, HelmRenderAnswer};
+use super::render_limits::ChartRenderLimits;
 use crate::child::{self, ChildProcess as Process};
 use crate::model::{ChartRequest, RenderWait};
 

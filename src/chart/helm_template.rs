@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::archive::is_archive_of_subchart;
 use super::child::renderer_command;
-use super::{ChartRenderLimits, helm_messages, renderer};
+use super::helm_messages;
+use super::render_limits::{ChartRenderLimits, timeout_failure};
 use crate::child;
 use crate::manifest::yaml;
 use crate::model::{ChartFailure, ChartFailureKind, ChartHook, ChartObject, ChartOutput, ChartRequest};
@@ -120,7 +121,7 @@ fn run(mut command: Command, limits: &ChartRenderLimits) -> Result<HelmTemplateO
         let Ok((index, bytes)) = read.recv_timeout(left) else {
             let _ = process.kill();
             let _ = process.wait();
-            return Err(renderer::timeout_failure(limits.deadline));
+            return Err(timeout_failure(limits.deadline));
         };
         if bytes.len() > limits.answer {
             let _ = process.kill();

@@ -1,7 +1,7 @@
 //! Fetches Helm charts and renders them with Helm's own engine.
 //!
 //! Input is a chart with values; output is objects. A chart is untrusted code. [`renderer`] runs it in child processes
-//! (`tools/helm-render`, found by [`program`]) with a deadline and a memory limit, without environment, files or network.
+//! (`tools/helm-render`, found by [`program`]) within [`render_limits`], without environment, files or network.
 //! There are as many children as cores, each with one render at a time, so that a hanging chart blocks no other. Without that
 //! program, `helm template` does the same ([`helm_template`]).
 //!
@@ -30,6 +30,7 @@ mod lint;
 mod output;
 mod program;
 mod protocol;
+mod render_limits;
 mod render_results;
 mod renderer;
 mod service;
@@ -39,7 +40,8 @@ mod values_schema;
 pub use chart_hosts::{ChartHosts, PublicAddressResolver, is_public};
 pub use lint::{ChartLint, RequestRecorder};
 pub use program::{RENDERER_PROGRAM, RENDERER_VARIABLE, RendererProgram, find};
-pub use renderer::{ChartRenderLimits, ChartRenderer};
+pub use render_limits::ChartRenderLimits;
+pub use renderer::ChartRenderer;
 pub use service::ChartService;
 pub use values_schema::check_values;
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use super::child::{RendererChild, RendererChildEnd};
 use super::program::{RENDERER_PROGRAM, RENDERER_VARIABLE, RendererProgram};
 use super::protocol::{self, HelmRenderAnswer};
+use super::render_limits::{ChartRenderLimits, timeout_failure};
 use super::{MIB, helm_messages, helm_template, output, render_results, values_schema};
 use crate::child::{ChildPool, PoolSlot};
 use crate::model::{
@@ -19,31 +20,6 @@ use crate::model::{
 /// Bounds of the kept definitions, in bytes of memory and in charts; over them all are dropped.
 const MOST_BYTES: usize = 128 * MIB;
 const MOST_DEFINITIONS: usize = 64;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChartRenderLimits {
-    pub deadline: Duration,
-    /// Bytes of one child.
-    pub memory: u64,
-    /// Bytes of one answer.
-    pub answer: usize,
-    /// Bytes of the values of one request.
-    pub values: usize,
-    /// Parallel renders.
-    pub children: usize,
-}
-
-impl Default for ChartRenderLimits {
-    fn default() -> Self {
-        Self {
-            deadline: Duration::from_secs(30),
-            memory: 1024 * 1024 * 1024,
-            answer: 64 * 1024 * 1024,
-            values: 4 * 1024 * 1024,
-            children: std::thread::available_parallelism().map_or(2, usize::from),
-        }
-    }
-}
 
 /// Shared by threads: each call takes its own child, and waits while all are busy.
 #[derive(Debug)]
@@ -232,12 +208,6 @@ impl ChartRenderer {
             }
         }
     }
-}
-
-pub fn timeout_failure(deadline: Duration) -> ChartFailure {
-    let seconds = deadline.as_secs_f64();
-    ChartFailure::new(ChartFailureKind::Limit, format!("the chart takes longer than {seconds} s"))
-        .help("look for a loop over too many items, or for a loop within a loop")
 }
 
 fn no_renderer_failure(why: Option<&str>) -> ChartFailure {

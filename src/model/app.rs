@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    AppId, ChartRef, ClusterName, ClusterSelector, DriftMode, IgnoreRule, InstanceDefaults, Location, Patch,
+    AppId, ChartRef, ClusterName, DriftMode, IgnoreRule, InstanceDefaults, Location, Patch, Placement,
     Project, PruneMode, Route, Taint, TaintEffect, Toleration, UpdateStrategy,
 };
 
@@ -184,17 +184,6 @@ impl DeployType {
             Self::Template | Self::Helm => None,
         }
     }
-}
-
-/// Where an app runs; absent in the manifest means every cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Placement {
-    pub clusters: ClusterSelector,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tolerations: Vec<Toleration>,
-    /// Where it is written, for errors about clusters that do not exist.
-    #[serde(skip)]
-    pub location: Option<Location>,
 }
 
 /// The short form of an app: everything else comes from the layers.

@@ -6,8 +6,6 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::SnapshotFile;
-
 /// A sha256; shown as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
@@ -15,12 +13,6 @@ pub struct Digest([u8; 32]);
 impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
-    }
-
-    /// Of files by their paths and blobs: nothing is hashed again.
-    pub fn of_files<'a>(files: impl Iterator<Item = (&'a str, &'a SnapshotFile)>) -> Self {
-        let list: String = files.map(|(path, file)| format!("{path}\n{}\n", file.blob)).collect();
-        Self::of(list.as_bytes())
     }
 
     /// The digest of a JSON value with sorted keys and no spaces, so that two equal values have one digest.

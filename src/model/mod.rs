@@ -15,6 +15,7 @@ pub mod derived_labels;
 pub mod diagnostic;
 pub mod digest;
 mod display_text;
+mod encrypted_values;
 pub mod foreign_annotation;
 pub mod glob;
 pub mod health;
@@ -22,15 +23,19 @@ pub mod hook;
 pub mod ignore;
 pub mod image;
 mod instance;
+mod kube_version;
 pub mod labels;
+mod live_object;
 pub mod name;
 pub mod notification;
+mod notification_phase;
 pub mod object;
 pub mod object_body;
 pub mod observation;
 pub mod outside_path;
 mod panics;
 pub mod patch;
+mod placement;
 pub mod policy;
 mod project;
 mod quiet_hours;
@@ -58,8 +63,8 @@ mod write_verdict;
 pub use address::{Hosts, is_loopback, parse_ip, redacted_address, without_credentials};
 pub use analysis::{Analysis, AnalysisSpec, Probe, ProbeCredential, ProbeMethod};
 pub use app::{
-    App, AppSet, AppSpec, Component, DeployType, ObjectsApp, Pin, Placement, PodSet, Replicas,
-    TopologyCluster, WorkloadKind,
+    App, AppSet, AppSpec, Component, DeployType, ObjectsApp, Pin, PodSet, Replicas, TopologyCluster,
+    WorkloadKind,
 };
 pub use approval::{
     Approval, ApprovedAction, ApprovedObject, FileVersion, RolloutAction, RolloutApproval,
@@ -70,7 +75,7 @@ pub use approval_rule::{
     ApprovalRuleAction, ApprovalRuleKind, ApprovalRules, ApprovalShortfall, ApproverRoles, Approvers,
     ForgePeople, RequiredApprovers, UnmetApprovalRule, check_approval,
 };
-pub use capabilities::{Capabilities, CapabilityQueries, KindInfo, KindsByName, KubeVersion};
+pub use capabilities::{Capabilities, CapabilityQueries, KindInfo, KindsByName};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFailureKind, ChartHook, ChartName, ChartObject, ChartOutput,
     ChartProvider, ChartRef, ChartRequest, ChartSource, NoCharts, TemplatesOnly,
@@ -84,6 +89,7 @@ pub use diagnostic::{
 };
 pub use digest::Digest;
 pub use display_text::{one_line, short_line, shortened, visible_line};
+pub use encrypted_values::EncryptedValues;
 pub use foreign_annotation::ForeignAnnotation;
 pub use health::{Health, HealthStatus};
 pub use hook::{HookReleases, HookStage, InstallAnnotation, ObjectHook};
@@ -93,19 +99,20 @@ pub use instance::{
     ChartRepository, DefaultRollout, DeleteCaps, DriftMode, ForgeSettings, Instance, InstanceDefaults,
     InstanceMode, PruneMode, SecretRef, UncomparedLocation, WebhookReceiver, WebhookReceiverKind,
 };
-pub use name::{AppId, ClusterName, Revision};
-pub use notification::{
-    InventoryServer, MessageLanguage, Notification, NotificationPhase, NotificationService,
+pub use kube_version::KubeVersion;
+pub use live_object::{
+    Displacement, FieldOwnership, ForeignChanges, ForeignField, IgnoredFields, LastApplied, LiveObject,
+    LiveReplicas, OwnershipEvidence, PodCount, ReplicasOwner, TrackingAnnotations,
 };
+pub use name::{AppId, ClusterName, Revision};
+pub use notification::{InventoryServer, MessageLanguage, Notification, NotificationService};
+pub use notification_phase::NotificationPhase;
 pub use object::{GroupVersionKind, ObjectId, unusual_plural, usual_plural};
 pub use object_body::ObjectBody;
-pub use observation::{
-    AdoptionEffect, AdoptionPreview, Displacement, FieldOwnership, ForeignChanges, ForeignField,
-    IgnoredFields, ImmutableChange, LastApplied, LiveObject, LiveReplicas, Observation, OwnershipEvidence,
-    PodCount, ReplicasOwner, TrackingAnnotations, UnmanagedObject,
-};
+pub use observation::{AdoptionEffect, AdoptionPreview, ImmutableChange, Observation, UnmanagedObject};
 pub use panics::{catch_panic, set_panic_hook};
 pub use patch::{JsonPatchStep, Patch, PatchChange, PatchTarget};
+pub use placement::Placement;
 pub use policy::{
     AdmissionBinding, AdmissionPolicy, CelExpression, MatchConstraints, NamedExpression, Operation,
     ParamObject, ParamRef, Policy, PolicyAction, PolicyExample, ResourceRule, Validation,
@@ -113,14 +120,14 @@ pub use policy::{
 pub use project::{MemberRole, MemberSubject, Project, ProjectMember, ProjectRestrictions};
 pub use quiet_hours::QuietHours;
 pub use registry::{ConfigMapRegistry, DataKeyRef, RegisteredCluster, RegistryContents};
-pub use rendered::{RenderedObject, RenderedTarget, UnitRender};
+pub use rendered::{RenderedObject, RenderedTarget, UnitRender, is_secret_kind};
 pub use rings::{PromotionMode, Ring, RingPromotion, Rings};
 pub use rollout_annotations::{
     ObjectRolloutAnnotations, PreviousContent, RefusedVersion, UnitRolloutAnnotations,
 };
 pub use route::{Route, RouteEntryPoint, RoutePath, RouteSettings, RouteTls};
 pub use scale::ObjectScale;
-pub use secret_masking::{EncryptedValues, is_secret_kind, mask_both, mask_changes, masked_body};
+pub use secret_masking::{mask_both, mask_changes, masked_body};
 pub use secret_values::SecretValues;
 pub use selector::{ClusterFacts, ClusterSelector, LabelOperator, LabelRequirement, LabelSelector};
 pub use size::size_in_memory;

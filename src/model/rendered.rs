@@ -1,7 +1,6 @@
 //! The render of an app for one cluster, and its objects.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     AppId, CapabilityQueries, ClusterName, Diagnostic, Digest, EncryptedValues, GroupVersionKind, LiveObject,
     Location, ObjectBody, ObjectHook, ObjectId, ObjectRolloutAnnotations, Revision, SyncWave,
-    UnitRolloutAnnotations, is_secret_kind, masked_body,
+    UnitRolloutAnnotations,
 };
 
 /// One desired object. Debug output hides secret values, and it is never written to disk.
@@ -96,6 +95,12 @@ impl RenderedObject {
     }
 }
 
+/// Whether its values are secret as a whole; in any group, as a kind of that name elsewhere is likely to hold
+/// secrets too.
+pub fn is_secret_kind(kind: &str) -> bool {
+    kind == "Secret"
+}
+
 /// Whether the kind routes requests to pods.
 fn routes_traffic(id: &ObjectId) -> bool {
     match (&*id.group, &*id.kind) {
@@ -103,17 +108,6 @@ fn routes_traffic(id: &ObjectId) -> bool {
         ("networking.k8s.io" | "extensions", kind) => kind == "Ingress",
         ("gateway.networking.k8s.io", kind) => kind.ends_with("Route"),
         _ => false,
-    }
-}
-
-impl fmt::Debug for RenderedObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RenderedObject")
-            .field("id", &self.id)
-            .field("body", &masked_body(self))
-            .field("hash", &self.hash)
-            .field("source", &self.source)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,24 +1,11 @@
 //! Masks values that must not be shown: those of Secrets, and those that are encrypted in the config repository.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::fmt;
 
-use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 use serde_json::{Map, Value};
 
-use super::{Digest, RenderedObject};
-
-/// The decrypted values of one object. Debug output hides them.
-#[derive(Clone, Debug)]
-pub struct EncryptedValues {
-    /// Secret, so that digests of values resist guessing.
-    salt: Arc<SecretSlice<u8>>,
-    /// With the keys that lead to each (`/spec/password`; items of a list have the path of their list).
-    values: Arc<[(String, SecretString)]>,
-}
-
-/// Shorter values are masked only at their own path: masking a common word elsewhere would reveal it.
-pub(super) const LONG_VALUE: usize = 8;
+use super::{Digest, EncryptedValues, RenderedObject, is_secret_kind};
 
 /// The JSON pointer of kubectl's last-applied annotation, which repeats all values.
 const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
@@ -28,50 +15,6 @@ const PUBLIC_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "imm
 
 /// How SOPS begins a value that it encrypted.
 pub const CIPHERTEXT: &str = "ENC[AES256_GCM,";
-
-impl EncryptedValues {
-    pub fn new(salt: &[u8], values: Vec<(String, SecretString)>) -> Self {
-        Self { salt: Arc::new(salt.to_vec().into()), values: values.into() }
-    }
-
-    /// Of an object whose own digest would let others try values out.
-    pub fn digest(&self, body: &Value) -> Digest {
-        self.of(&Digest::of_json(body).to_string())
-    }
-
-    fn of(&self, text: &str) -> Digest {
-        Digest::of(&[self.salt.expose_secret(), text.as_bytes()].concat())
-    }
-
-    /// The values themselves, for who looks for them in a text.
-    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
-        self.values.iter().map(|(_, value)| value.expose_secret())
-    }
-
-    fn has_value(&self, path: &str, text: &str) -> bool {
-        self.values.iter().any(|(place, value)| {
-            let value = value.expose_secret();
-            place == path && text == value || value.len() >= LONG_VALUE && text.contains(value)
-        })
-    }
-}
-
-impl PartialEq for EncryptedValues {
-    fn eq(&self, other: &Self) -> bool {
-        let exposed = |sealed: &Self| {
-            let values =
-                sealed.values.iter().map(|(path, value)| (path.clone(), value.expose_secret().to_owned()));
-            values.collect::<Vec<_>>()
-        };
-        self.salt.expose_secret() == other.salt.expose_secret() && exposed(self) == exposed(other)
-    }
-}
-
-/// Whether its values are secret as a whole; in any group, as a kind of that name elsewhere is likely to hold
-/// secrets too.
-pub fn is_secret_kind(kind: &str) -> bool {
-    kind == "Secret"
-}
 
 /// The body as it may be shown: `*** 3f9a1c2e` for each value that is secret. The digits change with the value.
 pub fn masked_body(object: &RenderedObject) -> Value {
@@ -106,6 +49,17 @@ pub fn masked_body(object: &RenderedObject) -> Value {
     body
 }
 
+impl fmt::Debug for RenderedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RenderedObject")
+            .field("id", &self.id)
+            .field("body", &masked_body(self))
+            .field("hash", &self.hash)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Masks the secret values of both states of an object; values that differ still differ. `kind` and `sealed` are those of the rendered
 /// object.
 pub fn mask_both(kind: &str, sealed: Option<&EncryptedValues>, before: &mut Value, after: &mut Value) {
@@ -113,7 +67,7 @@ pub fn mask_both(kind: &str, sealed: Option<&EncryptedValues>, before: &mut Valu
     // The earlier values are not known here, so they are found by path.
     let mut places: BTreeSet<String> = BTreeSet::new();
     if let Some(sealed) = sealed {
-        places.extend(sealed.values.iter().map(|(path, _)| path.clone()));
+        places.extend(sealed.paths().map(str::to_owned));
         for object in [&*before, &*after] {
             visit_scalars(object, "", "", &mut |path, _, text| {
                 if sealed.has_value(path, text) {
@@ -230,6 +184,7 @@ fn text_of(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use secrecy::SecretString;
     use serde_json::json;
 
     use super::*;

@@ -8,7 +8,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::secret_masking::LONG_VALUE;
+use super::encrypted_values::LONG_VALUE;
 use super::{RenderedObject, is_secret_kind};
 
 /// Shorter values are everywhere, and not hidden. Those below [`LONG_VALUE`] are hidden as whole words.

@@ -59,6 +59,14 @@ impl SnapshotFile {
     }
 }
 
+impl Digest {
+    /// Of files by their paths and blobs: nothing is hashed again.
+    pub fn of_files<'a>(files: impl Iterator<Item = (&'a str, &'a SnapshotFile)>) -> Self {
+        let list: String = files.map(|(path, file)| format!("{path}\n{}\n", file.blob)).collect();
+        Self::of(list.as_bytes())
+    }
+}
+
 /// A file before and after a commit; `None`: it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotFileChange {

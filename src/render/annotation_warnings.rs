@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{RenderJob, codes};
+use super::codes;
 use crate::model::{ForeignAnnotation, Location};
 
 const MOST_NAMED: usize = 3;
@@ -19,18 +19,18 @@ impl AnnotationWarnings {
         self.0.borrow_mut().entry(mark).or_default().insert((source.clone(), object));
     }
 
-    pub fn report(&self, job: &RenderJob<'_>) {
+    pub fn report(&self, warn: impl Fn(&'static str, String, &Location, &str)) {
         for (mark, about) in self.0.borrow().iter() {
             let Some((first, _)) = about.first() else { continue };
             let objects = join_names(about);
             match mark.equivalent() {
                 Some(equal) => {
                     let message = format!("{mark} of {objects} is read as {equal}");
-                    job.warn(codes::MARK_READ, message, first, mark.help());
+                    warn(codes::MARK_READ, message, first, mark.help());
                 }
                 None => {
                     let message = format!("{mark} of {objects}: {}", mark.effect());
-                    job.warn(codes::MARK_NOT_KEPT, message, first, mark.help());
+                    warn(codes::MARK_NOT_KEPT, message, first, mark.help());
                 }
             }
         }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::layer_stacks::AppLayerNames;
-use super::objects_app;
+use super::app_layer_names::AppLayerNames;
+use super::object_files;
 use crate::fleet::charts::folder_of;
 use crate::fleet::{Fleet, Waves, selector, selects_by_ring};
 use crate::manifest;
@@ -65,8 +65,8 @@ impl<'a> AppInputs<'a> {
         }
         let mut files: Vec<(&str, &SnapshotFile)> = Vec::new();
         if let AppSpec::Objects(of_app) = &app.spec {
-            by_ring |= objects_app::templates_use_ring(of_app, snapshot);
-            let listed = objects_app::listed_files(of_app, snapshot);
+            by_ring |= object_files::templates_use_ring(of_app, snapshot);
+            let listed = object_files::listed_files(of_app, snapshot);
             files.extend(listed.iter().filter_map(|path| Some((*path, snapshot.files.get(*path)?))));
             paths.extend(listed);
         }

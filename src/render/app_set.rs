@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::documents::ObjectDocument;
+use super::object_document::ObjectDocument;
+use super::render_job::RenderJob;
 use super::strategic_merge::{self, ListMergeRules};
-use super::{RenderJob, codes, node_affinity};
+use super::{codes, node_affinity};
 use crate::manifest::read::is_label_value;
 use crate::model::labels::CHART_LABELS;
 use crate::model::{AppSet, DeployType, DerivedFact, Diagnostic};

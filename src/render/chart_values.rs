@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::layer_file::LAYER_FILE;
-use super::layers::{TemplateLayer, TemplateLayers};
-use super::{RenderJob, chart_images, codes, layer_values, template_mistakes};
+use super::render_job::RenderJob;
+use super::template_layers::{TemplateLayer, TemplateLayers};
+use super::{chart_images, codes, layer_values, template_mistakes};
 use crate::fleet::charts::chart_field;
 use crate::fleet::codes::TWO_TAGS;
 use crate::fleet::layers::TEMPLATES_FOLDER;

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::documents::{self, ObjectDocument};
+use super::documents;
 use super::hooks::{self, HookDecision, HookMode};
-use super::layers::TemplateLayers;
-use super::{RenderJob, chart_values, codes, object_lists, template_mistakes};
+use super::object_document::{self, ObjectDocument};
+use super::render_job::RenderJob;
+use super::template_layers::TemplateLayers;
+use super::{chart_values, codes, object_lists, template_mistakes};
 use crate::fleet::charts::{chart_in_folder, chart_source, folder_of};
 use crate::model::labels::PRUNE;
 use crate::model::{
@@ -124,7 +126,7 @@ fn documents_of_object(
         document.hook = hook;
         document.is_from_chart = true;
         if object.definition {
-            documents::annotate(&mut document.object, PRUNE, "keep");
+            object_document::annotate(&mut document.object, PRUNE, "keep");
         }
         documents.push(document);
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::layer_file::LayerChartScope;
-use super::layers::{TemplateLayer, TemplateLayers};
-use super::{RenderJob, codes, layer_file, layer_values};
+use super::layer_chart_scope::LayerChartScope;
+use super::render_job::RenderJob;
+use super::template_layers::{TemplateLayer, TemplateLayers};
+use super::{codes, layer_file, layer_values};
 use crate::fleet::layers::cluster_layers;
 use crate::model::{ClusterSelector, Diagnostic, Location};
 

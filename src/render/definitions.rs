@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::documents::ObjectDocument;
+use super::object_document::ObjectDocument;
 use crate::model::{GroupVersionKind, KindInfo, KindsByName, RenderedObject, unusual_plural};
 
 /// The kinds that an app defines, in every version.

@@ -1,62 +1,23 @@
 //! Parses template output and files into Kubernetes objects, checks them, and adds our labels and annotations.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::definitions::AppDefinedKinds;
-use super::layers::LayerSource;
+use super::layer_source::LayerSource;
 use super::nulls::{self, InvalidValue};
+use super::object_document::{ObjectDocument, describe_metadata, kind_of};
+use super::render_job::RenderJob;
 use super::template_error::shortened;
-use super::trace::{self, line_marks};
-use super::{RenderJob, canonical, codes, foreign_annotations, object_lists};
+use super::trace::{field_locations, line_marks};
+use super::{canonical, codes, foreign_annotations, object_lists};
 use crate::manifest::yaml;
 use crate::model::{
-    Diagnostic, DiagnosticScope, Digest, EncryptedValues, GroupVersionKind, InvalidSyncWave, KindInfo,
-    Location, ObjectBody, ObjectHook, ObjectId, PruneMode, RenderedObject, SyncWave, labels, secret_masking,
-    secret_text,
+    Diagnostic, Digest, GroupVersionKind, InvalidSyncWave, KindInfo, Location, ObjectBody, ObjectId,
+    PruneMode, RenderedObject, SyncWave, labels, secret_masking, secret_text,
 };
 use crate::sops::{self, DecryptedDocument};
-
-#[derive(Clone, PartialEq)]
-pub struct ObjectDocument {
-    pub object: Map<String, Value>,
-    /// A position in the file or template.
-    pub source: Location,
-    /// Filled only in a traced render.
-    pub fields: FieldLocations,
-    /// The values that are encrypted in the file.
-    pub sealed: Option<EncryptedValues>,
-    pub hook: Option<ObjectHook>,
-    /// Then Helm already parsed its hooks.
-    pub is_from_chart: bool,
-}
-
-/// The object may hold secret values.
-impl fmt::Debug for ObjectDocument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectDocument").field("source", &self.source).finish_non_exhaustive()
-    }
-}
-
-impl ObjectDocument {
-    pub fn new(object: Map<String, Value>, source: Location) -> Self {
-        Self { object, source, fields: FieldLocations::new(), sealed: None, hook: None, is_from_chart: false }
-    }
-
-    /// The position of a field in a plain file, else of the object.
-    fn locate_field(&self, job: &RenderJob<'_>, path: &[String]) -> Location {
-        match self.is_from_chart {
-            true => self.source.clone(),
-            false => job.field_locator.locate(job.snapshot, &self.source, path),
-        }
-    }
-}
-
-/// Positions of fields by path (`spec.ports[0].port`).
-pub type FieldLocations = BTreeMap<String, Location>;
 
 /// Splits template output into documents. A position in the output means nothing to the reader, so mistakes point at the
 /// template and quote the line.
@@ -108,7 +69,7 @@ pub fn parse_file(job: &RenderJob<'_>, file: &LayerSource) -> Result<Vec<ObjectD
         let mut made = object_document(job, value, Location { end: None, ..place.clone() }, &what)?;
         made.sealed = sealed;
         if job.trace.is_some_and(|notes| notes.marked) {
-            made.fields = trace::fields_of_file(&file.path, node);
+            made.fields = field_locations::fields_of_file(&file.path, node);
         }
         Ok(made)
     }))
@@ -534,41 +495,4 @@ fn check_secret(
         }
     }
     Ok(())
-}
-
-/// Empty parts if a field is missing.
-pub fn kind_of(object: &Map<String, Value>) -> GroupVersionKind {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    GroupVersionKind::from_api_version(text("apiVersion"), text("kind"))
-}
-
-pub fn object_name(object: &Map<String, Value>) -> String {
-    let kind = kind_of(object);
-    let metadata = object.get("metadata").and_then(Value::as_object);
-    metadata.map_or_else(|| kind.to_string(), |metadata| describe_metadata(metadata, &kind))
-}
-
-fn describe_metadata(metadata: &Map<String, Value>, kind: &GroupVersionKind) -> String {
-    let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
-    format!("{} {name}", kind.kind)
-}
-
-impl RenderJob<'_> {
-    pub fn describe(&self, id: &ObjectId) -> String {
-        match self.scope() {
-            DiagnosticScope::Target(_, cluster) => format!("{id} on {cluster}"),
-            _ => id.to_string(),
-        }
-    }
-}
-/// Adds a missing annotation.
-pub fn annotate(object: &mut Map<String, Value>, name: &str, value: &str) {
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-    if annotations.is_null() {
-        *annotations = json!({});
-    }
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.entry(name).or_insert_with(|| json!(value));
-    }
 }

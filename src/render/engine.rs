@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::cluster_facts;
-use super::layers::LayerSource;
+use super::layer_source::LayerSource;
 use super::output_limits;
 use super::template_depth::first_too_deep_line;
 use super::template_error::TemplateError;

@@ -12,178 +12,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use self::lookup::{AppRenderLookup, TargetInputs};
-use super::app_inputs::{AppInputs, CachedAppInputs};
-use super::cluster_facts::RecordedAnswers;
+use super::app_inputs::AppInputs;
+use super::fleet_renderer::{DefinedKindsByCluster, FleetRenderer, sorted_mistakes, unknown_target};
+use super::patches::unused_patch;
+use super::render_cache::{CachedAppRenders, CachedRender, FleetInputs, RenderCache};
+use super::render_job::RenderJob;
+use super::render_output::RenderOutput;
+use super::renders::{Renders, TargetRender, is_awaited};
 use super::time_slice::{Pacing, RenderTimeSlice};
-use super::{
-    DefinedKindsByCluster, DiscoveredCapabilities, FleetRenderer, RenderJob, RenderOutput, codes, idle_patch,
-    sorted_mistakes, unknown_target,
-};
+use super::{codes, render_run};
 use crate::fleet::Target;
 use crate::fleet::layers::TEMPLATES_FOLDER;
 use crate::model::{
-    App, AppId, Capabilities, Cluster, ClusterName, Diagnostic, DiagnosticScope, Digest, Instance, KindInfo,
-    KindsByName, Location, RenderedTarget, Revision, Ring,
+    App, AppId, ClusterName, Diagnostic, DiagnosticScope, KindsByName, Location, RenderedTarget, Revision,
 };
-use crate::schedule::{AssignedPodSet, assign};
+use crate::schedule::assign;
 
 /// The units of a target.
 type UnitNames = Arc<[Arc<str>]>;
-
-/// The objects of a target or its mistakes, and the commit that its status is posted on.
-pub type TargetRender = (Revision, Result<Arc<RenderedTarget>, Vec<Diagnostic>>);
-
-/// Every target of a revision.
-#[derive(Clone, Debug)]
-pub struct Renders {
-    pub revision: Revision,
-    /// By app and cluster.
-    pub apps: BTreeMap<AppId, Arc<BTreeMap<ClusterName, TargetRender>>>,
-    /// Renders that were computed; all others were reused.
-    pub render_count: usize,
-    /// Some targets were not started in time; the next pass renders them.
-    is_cut_short: bool,
-    /// The capabilities that the renders assumed.
-    discovered: DiscoveredCapabilities,
-    defined_kinds: DefinedKindsByCluster,
-}
-
-impl Renders {
-    pub fn get(&self, target: &Target) -> Option<&TargetRender> {
-        self.apps.get(&target.app)?.get(&target.cluster)
-    }
-
-    /// Targets whose render does not hold for these capabilities of the cluster.
-    pub fn stale_targets(&self, cluster: &Cluster, found: &Arc<Capabilities>) -> Vec<Target> {
-        let now = Capabilities::of(cluster, Some(found));
-        let same = self
-            .discovered
-            .get(&cluster.name)
-            .is_some_and(|known| Arc::ptr_eq(known, found) || known == found);
-        if same {
-            return Vec::new();
-        }
-        let defined = self.defined_kinds.get(&cluster.name).cloned().unwrap_or_default();
-        let holds = |(_, result): &TargetRender| {
-            result.as_ref().is_ok_and(|rendered| rendered.capability_queries.are_unchanged(&now, &defined))
-        };
-        let here = self.apps.iter().filter_map(|(app, clusters)| Some((app, clusters.get(&cluster.name)?)));
-        let stale = here.filter(|(_, render)| !holds(render));
-        stale.map(|(app, _)| Target { app: app.clone(), cluster: cluster.name.clone() }).collect()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (Target, &TargetRender)> {
-        self.apps.iter().flat_map(|(app, clusters)| {
-            let target = |cluster: &ClusterName| Target { app: app.clone(), cluster: cluster.clone() };
-            clusters.iter().map(move |(cluster, render)| (target(cluster), render))
-        })
-    }
-
-    /// Every target was started. Charts may still be fetched.
-    pub fn is_complete(&self) -> bool {
-        !self.is_cut_short
-    }
-
-    /// Some cluster has no result for this app yet.
-    pub fn is_awaited(&self, app: &AppId) -> bool {
-        self.of_app(app).any(|(_, result)| is_awaited(result))
-    }
-
-    pub fn of_app(&self, app: &AppId) -> impl Iterator<Item = &TargetRender> {
-        self.apps.get(app).into_iter().flat_map(|clusters| clusters.values())
-    }
-
-    /// The kinds that apps define, by cluster.
-    pub fn defined_kinds(&self) -> &DefinedKindsByCluster {
-        &self.defined_kinds
-    }
-
-    /// Custom kinds of all clusters, as discovered or as apps define them.
-    pub fn custom_kinds(&self) -> impl Iterator<Item = (&String, &KindInfo)> {
-        let served = self.discovered.values().flat_map(|known| &known.kinds);
-        served.chain(self.defined_kinds.values().flat_map(|kinds| &**kinds))
-    }
-
-    pub fn results(&self) -> impl Iterator<Item = &Result<Arc<RenderedTarget>, Vec<Diagnostic>>> {
-        self.apps.values().flat_map(|clusters| clusters.values().map(|(_, result)| result))
-    }
-}
-
-/// Renders of the last revision. Losing it costs only time.
-#[derive(Clone, Debug, Default)]
-pub struct RenderCache {
-    instance: Option<Instance>,
-    fleet_inputs: Option<FleetInputs>,
-    defined_kinds: DefinedKindsByCluster,
-    apps: BTreeMap<AppId, CachedAppRenders>,
-}
-
-/// The inputs that all apps share. If they are equal, an untouched app keeps its renders on every cluster.
-#[derive(Clone, Debug, PartialEq)]
-struct FleetInputs {
-    clusters: BTreeMap<ClusterName, Cluster>,
-    rings: Vec<Ring>,
-    /// The files of the shared layers.
-    layers: Digest,
-    /// The last commit that changed any of these.
-    last_change: Revision,
-    discovered: DiscoveredCapabilities,
-    defined_kinds: DefinedKindsByCluster,
-}
-
-impl FleetInputs {
-    fn of(renderer: &FleetRenderer<'_>) -> Self {
-        let FleetRenderer { fleet, snapshot, discovered, defined_kinds: defined, .. } = renderer;
-        let clusters = fleet.clusters.values().map(|cluster| &cluster.location);
-        let places = clusters.chain(&fleet.rings_location).map(|location| location.file.as_str());
-        Self {
-            clusters: fleet.clusters.clone(),
-            rings: fleet.rings.clone(),
-            layers: Digest::of_files(snapshot.files_in(TEMPLATES_FOLDER)),
-            last_change: snapshot.last_change(places.chain([TEMPLATES_FOLDER])).clone(),
-            discovered: discovered.clone(),
-            defined_kinds: defined.clone(),
-        }
-    }
-}
-
-/// The renders of one app.
-#[derive(Clone, Debug)]
-struct CachedAppRenders {
-    inputs: CachedAppInputs,
-    cached_renders: Vec<Arc<CachedRender>>,
-    /// Index into `traces`, by cluster.
-    by_cluster: BTreeMap<ClusterName, usize>,
-    renders: Arc<BTreeMap<ClusterName, TargetRender>>,
-    /// Renders that reached the end of their time slice.
-    cut_off_count: u32,
-}
-
-impl CachedAppRenders {
-    fn empty(app: &Arc<App>) -> Self {
-        let (traces, of_clusters) = (Vec::new(), BTreeMap::new());
-        Self {
-            inputs: CachedAppInputs::of_app_alone(app),
-            cached_renders: traces,
-            by_cluster: of_clusters,
-            renders: Arc::default(),
-            cut_off_count: 0,
-        }
-    }
-}
-
-/// One render and its inputs, besides those of its app.
-#[derive(Clone, Debug)]
-struct CachedRender {
-    stack_digest: Digest,
-    pod_sets: Vec<AssignedPodSet>,
-    answers: RecordedAnswers,
-    output: RenderOutput,
-}
-
-/// Bounds the comparison with earlier renders and question sets. Without it, an app that differs on each of 2,000 clusters
-/// costs their square.
-const MOST_COMPARED_RENDERS: usize = 16;
 
 /// After this many ended workers for one app and stack, its other clusters are skipped: each attempt costs seconds and would
 /// delay other commits.
@@ -218,27 +64,37 @@ struct PacedRun<'a> {
     is_cut_short: &'a AtomicBool,
 }
 
-/// Renders every target on all cores. It blocks, so call it off the async threads. With `pacing`, each target has a time
-/// slice and unfinished targets are awaited.
-///
-/// The kinds that an app defines are known only after its render. Targets that asked for one of them earlier are rendered
-/// again.
-pub fn render_all_targets(
-    renderer: &mut FleetRenderer<'_>,
-    memory: &mut RenderCache,
-    pacing: Option<Pacing<'_>>,
-) -> Renders {
-    render_apps(renderer, memory, None, pacing)
-}
+impl FleetRenderer<'_> {
+    /// Call it before a single target is rendered: if the target asks for an unknown kind, another app may define it, so all
+    /// targets are rendered. Returns whether they were.
+    pub fn discover_kinds(&mut self, target: &Target) -> bool {
+        let is_open =
+            |rendered: &RenderedTarget| rendered.capability_queries.kinds.values().any(Option::is_none);
+        let is_asked = self.render(target).is_ok_and(|rendered| is_open(&rendered));
+        if is_asked {
+            self.render_all(&mut RenderCache::default());
+        }
+        is_asked
+    }
 
-/// Renders only these apps. The caller names the kinds that other apps define ([`FleetRenderer::outside_kinds`]). A patch of a shared
-/// layer that matches nothing here is no mistake, because it may match other apps.
-pub fn render_some_apps(
-    renderer: &mut FleetRenderer<'_>,
-    apps: &BTreeSet<AppId>,
-    pacing: Option<Pacing<'_>>,
-) -> Renders {
-    render_apps(renderer, &mut RenderCache::default(), Some(apps), pacing)
+    /// Renders every target that the memory does not hold, on all cores. It blocks, so call it off the async threads.
+    ///
+    /// The kinds that an app defines are known only after its render. Targets that asked for one of them earlier are rendered
+    /// again.
+    pub fn render_all(&mut self, memory: &mut RenderCache) -> Renders {
+        render_apps(self, memory, None, None)
+    }
+
+    /// The same, while the pacing allows. Each target has a time slice. Unchanged targets are always there, unfinished ones are awaited.
+    pub fn render_while(&mut self, memory: &mut RenderCache, pacing: Pacing<'_>) -> Renders {
+        render_apps(self, memory, None, Some(pacing))
+    }
+
+    /// Renders every target of some apps, without a memory. The caller names the kinds that other apps define
+    /// ([`Self::outside_kinds`]). A patch of a shared layer that matches nothing here is no mistake, because it may match other apps.
+    pub fn render_some(&mut self, apps: &BTreeSet<AppId>, pacing: Option<Pacing<'_>>) -> Renders {
+        render_apps(self, &mut RenderCache::default(), Some(apps), pacing)
+    }
 }
 
 fn render_apps(
@@ -330,7 +186,7 @@ fn pass(
         .map(|(app, clusters)| AppRenderTask { app, clusters, cached: earlier.remove(&app.id) })
         .collect();
     drop(earlier);
-    // `AppRenderTask::turn` reads all renders of an app, so it runs once for each.
+    // `AppRenderTask::priority` reads all renders of an app, so it runs once for each.
     tasks.sort_by_cached_key(AppRenderTask::priority);
     let is_cut_short = AtomicBool::new(false);
     let turns = pacing.map(|pacing| PacedRun { pacing, is_cut_short: &is_cut_short });
@@ -485,11 +341,6 @@ fn awaited_render<T>(
     (revision_of_mistakes(renderer, &awaited), Err(awaited))
 }
 
-/// An awaited target is no mistake: a later pass renders it.
-pub fn is_awaited<T>(result: &Result<T, Vec<Diagnostic>>) -> bool {
-    result.as_ref().is_err_and(|mistakes| mistakes.iter().all(|it| it.code == codes::AWAITED))
-}
-
 /// A panic of the renderer fails only its own target.
 fn crashed(target: &Target) -> Vec<Diagnostic> {
     let scope = DiagnosticScope::Target(target.app.clone(), target.cluster.clone());
@@ -535,15 +386,15 @@ fn render_or_reuse(
         return blamed(vec![unknown_target(target)], false);
     };
     let job = RenderJob { time_slice: turn, ..job };
-    let stack = match job.stacks.stack_of(&job) {
+    let stack = match renderer.stacks.stack_of(&job) {
         Ok(stack) => stack,
         Err(mistakes) => return blamed(mistakes, job.time_slice.was_cut_off()),
     };
-    let revision = job.revision(&stack);
+    let revision = render_run::revision(&job, &stack);
     let pod_sets = assign(job.app, &target.cluster);
     let basis = TargetInputs { stack_digest: stack.digest, pod_sets: &pod_sets, facts: job.cluster.facts() };
     if let Some(made) = traces.find(&target.cluster, &basis) {
-        return ((revision, Ok((made, job.pod_sets(&pod_sets)))), false);
+        return ((revision, Ok((made, render_run::unit_names(&job, &pod_sets)))), false);
     }
     if let Some((times, mistakes)) = traces.ended_workers.get(&stack.digest)
         && *times >= MOST_ENDED_WORKERS
@@ -551,7 +402,7 @@ fn render_or_reuse(
         return blamed(job.rescoped(mistakes), false);
     }
     traces.render_count += 1;
-    match job.render_objects(&stack) {
+    match render_run::render_objects(&job, &stack) {
         Ok(made) => {
             let seen = job.cluster.take_answers();
             let trace = CachedRender {
@@ -562,7 +413,7 @@ fn render_or_reuse(
             };
             let number = traces.insert(Arc::new(trace), &basis);
             traces.by_cluster.insert(target.cluster.clone(), number);
-            ((revision, Ok((made, job.pod_sets(&pod_sets)))), false)
+            ((revision, Ok((made, render_run::unit_names(&job, &pod_sets)))), false)
         }
         Err(mistakes) => {
             if mistakes.iter().any(codes::is_worker_end) {
@@ -620,7 +471,7 @@ fn refuse_unused_patches(
             let Ok(rendered) = &result else { continue };
             let scope = || DiagnosticScope::Target(app.clone(), cluster.clone());
             let read = idle.iter().filter(|place| rendered.patches.contains_key(place));
-            let mistakes: Vec<Diagnostic> = read.map(|place| idle_patch(place, scope())).collect();
+            let mistakes: Vec<Diagnostic> = read.map(|place| unused_patch(place, scope())).collect();
             if !mistakes.is_empty() {
                 *revision = revision_of_mistakes(renderer, &mistakes);
                 *result = Err(mistakes);

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::RenderJob;
-use super::documents::{self, ObjectDocument};
 use super::hooks::{self, HookDecision, HookMode};
+use super::object_document::{self, ObjectDocument};
+use super::render_job::RenderJob;
 use crate::model::foreign_annotation::{self, AnnotationMeaning, ForeignAnnotation};
 use crate::model::{ChartHook, Diagnostic, HookReleases, HookStage, ObjectHook, SyncWave, labels};
 
@@ -100,16 +100,16 @@ fn follow_annotation(job: &RenderJob<'_>, document: &mut ObjectDocument, mark: &
     }
     // An unknown mark of an encrypted object may show encrypted text.
     if mark.meaning != AnnotationMeaning::Unknown || document.sealed.is_none() {
-        let name = documents::object_name(&document.object);
+        let name = object_document::object_name(&document.object);
         job.annotation_warnings.record(mark.clone(), name, &document.source);
     }
     if let Some((name, value)) = ours {
-        documents::annotate(&mut document.object, name, value);
+        object_document::annotate(&mut document.object, name, value);
     }
     let runs_again = mark.meaning == AnnotationMeaning::HookWithOthers
-        && hooks::is_run_kind(&documents::kind_of(&document.object));
+        && hooks::is_run_kind(&object_document::kind_of(&document.object));
     if runs_again {
-        documents::annotate(&mut document.object, labels::REPLACE, "true");
+        object_document::annotate(&mut document.object, labels::REPLACE, "true");
     }
 }
 

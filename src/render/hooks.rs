@@ -7,8 +7,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::documents::{self, ObjectDocument};
-use super::{RenderJob, canonical, codes};
+use super::object_document::{self, ObjectDocument};
+use super::render_job::RenderJob;
+use super::{canonical, codes};
 use crate::model::labels::{CHART_HOOKS, HOOK_RUN};
 use crate::model::scale;
 use crate::model::{
@@ -114,7 +115,7 @@ pub fn name_runs(documents: &mut [ObjectDocument]) {
             document.object.get_mut("metadata").and_then(|it| it.get_mut("name"))
         {
             let called = std::mem::replace(name, run_name(name, &run));
-            documents::annotate(&mut document.object, HOOK_RUN, &called);
+            object_document::annotate(&mut document.object, HOOK_RUN, &called);
         }
     }
 }
@@ -143,7 +144,7 @@ pub fn merge_hook_with_object(first: &RenderedObject, second: &RenderedObject) -
 /// Hashes the applied form, so that another spelling is the same run.
 fn document_digest(document: &ObjectDocument) -> String {
     let mut object: Map<String, Value> = document.object.clone();
-    let kind = documents::kind_of(&object);
+    let kind = object_document::kind_of(&object);
     canonical::canonicalize(&mut object, &kind, false);
     let mut body = Value::Object(object);
     // Replica counts do not make a new release.

@@ -1,10 +1,10 @@
 //! Parses `layer.yaml`: the clusters of a cluster layer, whether its values reach charts, and values for single charts.
 
-use std::collections::BTreeMap;
+use serde_json::Value;
 
-use serde_json::{Map, Value};
-
-use super::{RenderJob, codes, layer_values, layers};
+use super::layer_chart_scope::{LayerChartScope, LayerChartValues};
+use super::render_job::RenderJob;
+use super::{codes, layer_text, layer_values};
 use crate::fleet::layers::TEMPLATES_FOLDER;
 use crate::manifest::kinds::placement;
 use crate::manifest::read::{ManifestFields, ManifestValue as Field, ReadContext};
@@ -12,55 +12,6 @@ use crate::manifest::yaml::{self, YamlNodeKind};
 use crate::model::{ClusterSelector, Diagnostic, Location};
 
 pub const LAYER_FILE: &str = "layer.yaml";
-
-/// The charts that the values of a layer reach. An app's own layer always reaches its charts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum LayerChartScope {
-    /// The values are for Components and AppSets without a chart.
-    #[default]
-    None,
-    All,
-    /// By the name of the chart.
-    Named(BTreeMap<String, LayerChartValues>),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LayerChartValues {
-    /// The values of the layer.
-    Layer,
-    /// Values below the chart's name, for this chart alone.
-    Own(Map<String, Value>),
-}
-
-impl LayerChartScope {
-    /// Whether the `values.yaml` of the layer reaches the chart.
-    pub fn includes(&self, chart: &str) -> bool {
-        match self {
-            Self::None => false,
-            Self::All => true,
-            Self::Named(charts) => charts.get(chart) == Some(&LayerChartValues::Layer),
-        }
-    }
-
-    pub fn values_for(&self, chart: &str) -> Option<&Map<String, Value>> {
-        match self {
-            Self::Named(charts) => match charts.get(chart)? {
-                LayerChartValues::Own(values) => Some(values),
-                LayerChartValues::Layer => None,
-            },
-            Self::None | Self::All => None,
-        }
-    }
-
-    pub fn charts_with_values(&self) -> impl Iterator<Item = &str> {
-        let charts = match self {
-            Self::Named(charts) => Some(charts),
-            Self::None | Self::All => None,
-        };
-        let own = |(name, of): (_, &LayerChartValues)| matches!(of, LayerChartValues::Own(_)).then_some(name);
-        charts.into_iter().flatten().filter_map(own).map(String::as_str)
-    }
-}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LayerFile {
@@ -77,7 +28,7 @@ pub fn read(
 ) -> Result<Option<LayerFile>, Vec<Diagnostic>> {
     let path = format!("{folder}{LAYER_FILE}");
     let Some(file) = job.snapshot.files.get(&path) else { return Ok(None) };
-    let text = layers::text(job, &path, file).map_err(|mistake| vec![*mistake])?;
+    let text = layer_text::text(job, &path, file).map_err(|mistake| vec![*mistake])?;
     let (documents, mut mistakes) = yaml::parse(&path, text);
     let mut reading = ReadContext::new(&path, job.scope());
     if let Some(second) = documents.get(1) {

@@ -7,11 +7,14 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
+use super::app_layer_names::AppLayerNames;
 use super::cluster_layers::{self, ClusterLayer};
-use super::layers::{self, TemplateLayers};
+use super::layer_values;
+use super::layers;
 use super::patches::{self, Patches};
+use super::render_job::RenderJob;
+use super::template_layers::TemplateLayers;
 use super::templates::Templates;
-use super::{RenderJob, layer_values};
 use crate::model::{AppSpec, ClusterName, Diagnostic, Digest, Snapshot};
 
 /// The layers of a target with their merged values, patches and templates.
@@ -27,40 +30,12 @@ pub struct LayerStack {
     newest_commit: OnceLock<Option<usize>>,
 }
 
-/// The layers that an app names: all but cluster layers and its own.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct AppLayerNames {
-    pub workload: Option<&'static str>,
-    pub language: Option<String>,
-    pub run_type: Option<String>,
-}
-
 /// All stacks of a revision, each built on first use.
 #[derive(Debug, Default)]
 pub struct LayerStacks {
     cluster_layers: OnceLock<Result<Vec<ClusterLayer>, Vec<Diagnostic>>>,
     by_folders: Mutex<HashMap<Vec<String>, Arc<LayerStack>>>,
     by_layer_names: Mutex<HashMap<AppLayerNames, BTreeMap<ClusterName, Arc<LayerStack>>>>,
-}
-
-impl AppLayerNames {
-    pub fn of(spec: &AppSpec) -> Self {
-        match spec {
-            AppSpec::AppSet(app_set) => Self {
-                workload: app_set.deploy_type.layer(),
-                language: app_set.language.clone(),
-                run_type: app_set.run_type.clone(),
-            },
-            AppSpec::Component(component) => Self {
-                workload: component.workload_type.layer(),
-                language: Some(component.language.clone()),
-                run_type: Some(component.run_type.clone()),
-            },
-            AppSpec::Objects(_) | AppSpec::Project(_) => {
-                Self { workload: None, language: None, run_type: None }
-            }
-        }
-    }
 }
 
 impl LayerStacks {

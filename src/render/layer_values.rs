@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::layers::{TemplateLayer, TemplateLayers};
-use super::{RenderJob, codes};
+use super::codes;
+use super::render_job::RenderJob;
+use super::template_layers::{TemplateLayer, TemplateLayers};
 use crate::manifest::yaml;
 use crate::model::{Diagnostic, Location, secret_masking};
 use crate::sops;

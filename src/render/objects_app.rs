@@ -1,27 +1,18 @@
 //! Renders Objects apps: plain files, and `.j2` files as templates.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::engine;
+use super::layer_source::LayerSource;
 use super::layer_stacks::LayerStack;
-use super::layers::{LayerSource, overlong_line};
+use super::layer_text::overlong_line;
+use super::object_files::listed_files;
 use super::patches::PatchUsage;
+use super::render_job::RenderJob;
+use super::render_output::ObjectsById;
 use super::template_context::TemplateContext;
 use super::templates::Templates;
-use super::{ObjectsById, RenderJob, codes, documents, foreign_annotations, pod_sets};
-use crate::fleet::files_of;
-use crate::model::{Diagnostic, Location, ObjectsApp, Snapshot, UNREADABLE_HELP};
-
-/// The files that an Objects app lists, each once, sorted.
-pub fn listed_files<'a>(objects: &ObjectsApp, snapshot: &'a Snapshot) -> BTreeSet<&'a str> {
-    objects.files.iter().flat_map(|(pattern, _)| files_of(pattern, snapshot)).collect()
-}
-
-/// Whether a template reads the ring of the cluster.
-pub fn templates_use_ring(objects: &ObjectsApp, snapshot: &Snapshot) -> bool {
-    let mut templates = listed_files(objects, snapshot).into_iter().filter(|path| path.ends_with(".j2"));
-    templates.any(|path| snapshot.text(path).is_some_and(|text| engine::reads_variable(text, "ring")))
-}
+use super::{codes, documents, foreign_annotations, pod_sets};
+use crate::model::{Diagnostic, Location, ObjectsApp, UNREADABLE_HELP};
 
 pub fn render(
     job: &RenderJob<'_>,

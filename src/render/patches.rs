@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
-use super::documents::ObjectDocument;
-use super::layers::{LayerSource, TemplateLayers};
+use super::codes;
+use super::layer_source::LayerSource;
+use super::object_document::ObjectDocument;
+use super::render_job::RenderJob;
 use super::strategic_merge::{self, ListMergeRules, StrategicMergeError};
-use super::{RenderJob, codes};
+use super::template_layers::TemplateLayers;
 use crate::manifest::kinds::patch;
 use crate::manifest::read::{ManifestValue as Field, ReadContext};
 use crate::manifest::yaml;

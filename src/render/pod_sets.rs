@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::definitions::AppDefinedKinds;
-use super::documents::ObjectDocument;
 use super::layer_stacks::LayerStack;
+use super::object_document::ObjectDocument;
 use super::patches::{PatchUsage, Patches};
+use super::render_job::RenderJob;
+use super::render_output::ObjectsById;
 use super::template_context::TemplateContext;
 use super::templates::Templates;
-use super::{
-    ObjectsById, RenderJob, app_set, charts, codes, documents, foreign_annotations, hooks, layer_values,
-};
+use super::{app_set, charts, codes, documents, foreign_annotations, hooks, layer_values};
 use crate::model::labels::PRUNE;
 use crate::model::{
     App, AppSpec, Component, Diagnostic, Location, RenderedObject, image_tag, retag, with_version,

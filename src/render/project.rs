@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::definitions::AppDefinedKinds;
-use super::documents::{self, ObjectDocument};
-use super::{ObjectsById, RenderJob};
+use super::documents;
+use super::object_document::ObjectDocument;
+use super::render_job::RenderJob;
+use super::render_output::ObjectsById;
 use crate::model::{Diagnostic, MemberRole, MemberSubject, Project};
 
 /// The name of objects that exist once in a namespace.

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{ObjectsById, RenderJob, codes};
+use super::codes;
+use super::render_job::RenderJob;
+use super::render_output::ObjectsById;
 use crate::model::{Diagnostic, ProjectRestrictions, RenderedObject};
 
 pub fn check(job: &RenderJob<'_>, found: &ObjectsById) -> Vec<Diagnostic> {

@@ -3,8 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::definitions::AppDefinedKinds;
-use super::documents::{self, ObjectDocument};
-use super::{ObjectsById, RenderJob, codes, pod_sets};
+use super::documents;
+use super::object_document::ObjectDocument;
+use super::render_job::RenderJob;
+use super::render_output::ObjectsById;
+use super::{codes, pod_sets};
 use crate::model::{Diagnostic, ObjectId, Route, RouteEntryPoint, RoutePath, RouteSettings, RouteTls};
 
 /// Adds the routes to the rendered objects, whose Services give the ports.

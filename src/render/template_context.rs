@@ -7,9 +7,9 @@ use std::sync::Arc;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Variable};
 use serde_json::{Map, Value, json};
 
-use super::RenderJob;
 use super::cluster_facts::{FactRecorder, to_template_value};
 use super::engine::PARENT;
+use super::render_job::RenderJob;
 use crate::model::{App, AppSpec, DeployType};
 use crate::schedule::AssignedPodSet;
 

@@ -1,13 +1,14 @@
 //! Turns template errors into diagnostics with position and help.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::engine::InvalidTemplate;
+use super::render_job::RenderJob;
 use super::template_error::{TemplateError, TemplateFault};
-use super::templates::time_limit;
-use super::{RenderJob, codes, engine};
+use super::{codes, engine};
 use crate::manifest::read::suggest;
 use crate::model::{Diagnostic, Location, NO_WORKER_HELP, RenderFailureCause, TextPosition};
 
@@ -70,13 +71,19 @@ pub fn awaited_render(job: &RenderJob<'_>) -> Diagnostic {
     job.error(codes::AWAITED, format!("{} is being rendered", job.target)).at(job.app.location.clone())
 }
 
-/// Templates ended their worker, at a line if it is known.
-pub fn worker_end(job: &RenderJob<'_>, cause: &RenderFailureCause, file: &str, line: u32) -> Diagnostic {
+/// Templates ended their worker, at a line if it is known. `limit`: the time that they may take.
+pub fn worker_end(
+    job: &RenderJob<'_>,
+    cause: &RenderFailureCause,
+    limit: Duration,
+    file: &str,
+    line: u32,
+) -> Diagnostic {
     let of = |code, message: String| job.error(code, message).at(Location::new(file, line, 1));
     match cause {
         RenderFailureCause::Postponed => awaited_render(job),
         RenderFailureCause::Time => {
-            let limit = time_limit(job).as_secs_f64();
+            let limit = limit.as_secs_f64();
             of(codes::TIME, format!("{file} takes longer than the {limit} s that {} may take", job.target))
                 .help("look for a loop over too many items, or for a filter on a long text within a loop")
         }

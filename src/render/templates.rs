@@ -12,10 +12,11 @@ use serde_json::{Map, Value};
 
 use super::cluster_facts::{QuestionSet, WorkerFacts};
 use super::engine::{Engine, InvalidTemplate, TemplateMode};
-use super::layers::LayerSource;
+use super::layer_source::LayerSource;
+use super::render_job::RenderJob;
 use super::template_context::TemplateContext;
 use super::template_error::TemplateError;
-use super::{RenderJob, template_mistakes};
+use super::template_mistakes;
 use crate::model::{
     CachedText, Diagnostic, RenderFailure, RenderFailureCause, TemplateRequest, TemplateWorkers, WorkerTask,
 };
@@ -50,7 +51,7 @@ const BASE_TIME: Duration = Duration::from_secs(2);
 /// Added for each podSet, which renders all templates again.
 const TIME_PER_POD_SET: Duration = Duration::from_millis(50);
 
-pub fn time_limit(job: &RenderJob<'_>) -> Duration {
+fn time_limit(job: &RenderJob<'_>) -> Duration {
     let pod_sets = assign(job.app, &job.target.cluster).len();
     BASE_TIME.saturating_add(TIME_PER_POD_SET.saturating_mul(u32::try_from(pod_sets).unwrap_or(u32::MAX)))
 }
@@ -181,7 +182,7 @@ impl Templates {
         });
         let first = || Some((self.paths.get(self.first_own?)?, 1));
         let (file, line) = reached.or_else(first).map_or(("(templates)", 1), |(file, line)| (file, line));
-        template_mistakes::worker_end(job, &end.cause, file, line)
+        template_mistakes::worker_end(job, &end.cause, time_limit(job), file, line)
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Error;
 use super::cluster_facts::SharedCapabilities;
 pub use super::engine::ReportLine;
 use super::engine::{Engine, InvalidTemplate, TemplateMode};
-use super::layers::LayerSource;
+use super::layer_source::LayerSource;
 use super::template_context;
 use super::templates::{
     RenderAnswer, WorkerRenderRequest, WorkerTemplateGroup, build_engines, entry_templates,

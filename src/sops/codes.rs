@@ -1,5 +1,7 @@
 //! Codes of mistakes in encrypted files. They never change.
 
+use crate::model::{Diagnostic, DiagnosticSeverity};
+
 /// No identity was given.
 pub const NO_IDENTITY: &str = "E3301";
 /// No identity decrypts the file.
@@ -14,3 +16,10 @@ pub const VALUE: &str = "E3305";
 pub const NOT_SUPPORTED: &str = "E3306";
 /// A program built without SOPS.
 pub const NOT_BUILT: &str = "E3307";
+
+/// Without any key, a check of a change only warns about encrypted files.
+pub fn downgrade_missing_identity(mistake: &mut Diagnostic) {
+    if mistake.code == NO_IDENTITY {
+        mistake.severity = DiagnosticSeverity::Warning;
+    }
+}

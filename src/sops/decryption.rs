@@ -4,8 +4,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha512};
 
 use super::cipher::{self, DecryptionFault};
+use super::codes;
+use super::decrypted_document::DecryptedDocument;
 use super::envelope::{DataKey, Envelope};
-use super::{DecryptedDocument, SOPS_KEY, codes};
+use super::sops_map::SOPS_KEY;
 use crate::manifest::yaml::{YamlDocument, YamlNode, YamlNodeKind, float_to_json};
 use crate::model::{Diagnostic, DiagnosticScope, EncryptedValues, Location, secret_masking};
 

@@ -3,17 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::{CachedAppRenders, CachedRender, MOST_COMPARED_RENDERS};
 use crate::model::{ClusterName, Diagnostic, Digest};
-use crate::render::RenderOutput;
 use crate::render::cluster_facts::{QuestionSet, RenderFacts};
+use crate::render::render_cache::{CachedAppRenders, CachedRender};
+use crate::render::render_output::RenderOutput;
 use crate::schedule::AssignedPodSet;
+
+/// Bounds the comparison with earlier renders and question sets. Without it, an app that differs on each of 2,000 clusters
+/// costs their square.
+const MOST_COMPARED_RENDERS: usize = 16;
 
 /// The renders of one app: those of an earlier revision while its inputs are equal, and those of this revision.
 #[derive(Default)]
 pub(super) struct AppRenderLookup {
     pub(super) earlier: Option<CachedAppRenders>,
-    /// From the index in the earlier renders to the index in `now`.
+    /// From the index in the earlier renders to the index in `current`.
     pub(super) reused: BTreeMap<usize, usize>,
     pub(super) current: Vec<Arc<CachedRender>>,
     /// Distinct question sets, and the renders by stack and answers.

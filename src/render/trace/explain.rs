@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::input_files::{InputFile, InputFileRole, layer_name};
 use super::leaves::Leaf;
 use super::reach::{self, FieldDependency, ValueAlteration};
+use super::trace_recorder::{TracedObject, TracedObjectKey};
 use super::trace_session::TraceSession;
-use super::{TracedObject, TracedObjectKey};
 use crate::fleet::Target;
 use crate::model::{Location, ObjectId, Snapshot};
 use crate::render::FleetRenderer;
@@ -86,7 +86,7 @@ pub struct ValueOrigin {
 
 /// `None`: the target does not render.
 pub fn explain(renderer: &FleetRenderer<'_>, target: &Target) -> Option<Vec<ExplainedObject>> {
-    let stage = TraceSession::new(renderer.job(target)?)?;
+    let stage = TraceSession::new(renderer, target)?;
     let made = stage.render_marked()?;
     let reached = ReachedFields::of(&stage, &made, &|_, _| true);
     let mut objects: BTreeMap<ObjectId, ExplainedObject> = BTreeMap::new();
@@ -111,7 +111,7 @@ pub fn locate_fields(
     fields: &BTreeSet<(ObjectId, String)>,
 ) -> BTreeMap<(ObjectId, String), Location> {
     let traced = || {
-        let stage = TraceSession::new(renderer.job(target)?)?;
+        let stage = TraceSession::new(renderer, target)?;
         let made = stage.render_marked()?;
         let is_small = stage.inputs.iter().map(|input| input.leaves.len()).sum::<usize>() <= MOST_VALUES;
         let reached = ReachedFields::of(&stage, &made, &|_, _| is_small);
@@ -147,7 +147,7 @@ pub fn locate_changed_values(
     fields: &BTreeSet<(ObjectId, String)>,
 ) -> BTreeMap<(ObjectId, String), LayerLine> {
     let traced = || {
-        let stage = TraceSession::new(renderer.job(target)?)?;
+        let stage = TraceSession::new(renderer, target)?;
         let known = stage.inputs.iter().map(|input| {
             // Shipped files are equal in every revision.
             let is_shipped = renderer.snapshot.text(&input.path).is_none();

@@ -7,9 +7,11 @@ use super::leaves::{self, Leaf};
 use crate::manifest::kinds::conversion::FOLDER as CONVERSIONS;
 use crate::manifest::yaml;
 use crate::model::{Location, Snapshot};
-use crate::render::RenderJob;
 use crate::render::layer_file::LAYER_FILE;
-use crate::render::layers::{LayerSource, SHIPPED, TemplateLayers};
+use crate::render::layer_source::{LayerSource, SHIPPED};
+use crate::render::object_files;
+use crate::render::render_job::RenderJob;
+use crate::render::template_layers::TemplateLayers;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InputFileRole {
@@ -160,9 +162,7 @@ pub fn narrowed_snapshot(job: &RenderJob<'_>, inputs: &[InputFile]) -> Snapshot 
 
 fn listed_files_of<'a>(job: &RenderJob<'a>) -> BTreeSet<&'a str> {
     match &job.app.spec {
-        crate::model::AppSpec::Objects(objects) => {
-            crate::render::objects_app::listed_files(objects, job.snapshot)
-        }
+        crate::model::AppSpec::Objects(objects) => object_files::listed_files(objects, job.snapshot),
         _ => BTreeSet::new(),
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{TracedObject, TracedObjectKey};
+pub use super::field_locations::child_path;
+use super::trace_recorder::{TracedObject, TracedObjectKey};
 
 /// How a field depends on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,8 +95,4 @@ pub fn leaves(value: &Value) -> impl Iterator<Item = (String, &Value)> {
 /// Whether `inner` is `outer` or lies below it.
 pub fn contains_path(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-}
-
-pub fn child_path(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::TracedObject;
 use super::input_files::InputFile;
 use super::leaves::Leaf;
+use super::trace_recorder::TracedObject;
 use super::trace_session::TraceSession;
 use crate::fleet::Target;
 use crate::model::{Location, ObjectId};
 use crate::render::FleetRenderer;
-use crate::render::layers::SHIPPED;
+use crate::render::layer_source::SHIPPED;
 
 /// A file, as `tutti render --explain` names it, and perhaps a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub fn touched_objects(
     target: &Target,
     touch: &TouchedLine,
 ) -> Option<BTreeSet<ObjectId>> {
-    let stage = TraceSession::new(renderer.job(target)?)?;
+    let stage = TraceSession::new(renderer, target)?;
     let made = stage.render_marked()?;
     let written = |made: &&TracedObject| made.fields.values().any(|place| touch.covers(place));
     let mut found: BTreeSet<ObjectId> =

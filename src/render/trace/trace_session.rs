@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use super::input_files::{self, InputFile, InputFileRole};
 use super::leaves::{Leaf, alternative_values, with_altered_values};
-use super::{TraceRecorder, TracedObject};
+use super::trace_recorder::{TraceRecorder, TracedObject};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
 use crate::model::{Location, RenderedObject, Snapshot};
-use crate::render::{DefinedKindsByCluster, FleetRenderer, RenderJob};
+use crate::render::render_job::RenderJob;
+use crate::render::{DefinedKindsByCluster, FleetRenderer};
 use serde_json::Value;
 
 /// Shared state of these renders.
 pub struct TraceSession<'a> {
+    renderer: &'a FleetRenderer<'a>,
     job: RenderJob<'a>,
     pub inputs: Vec<InputFile>,
     snapshot: Snapshot,
@@ -21,18 +23,19 @@ pub struct TraceSession<'a> {
 }
 
 impl<'a> TraceSession<'a> {
-    /// `None` when the layers of the target cannot be read.
-    pub fn new(job: RenderJob<'a>) -> Option<Self> {
-        let inputs = input_files::input_files(&job, &job.stacks.stack_of(&job).ok()?.layers);
+    /// `None` when the target is unknown or its layers cannot be read.
+    pub fn new(renderer: &'a FleetRenderer<'a>, target: &'a Target) -> Option<Self> {
+        let job = renderer.job(target)?;
+        let inputs = input_files::input_files(&job, &renderer.stacks.stack_of(&job).ok()?.layers);
         let snapshot = input_files::narrowed_snapshot(&job, &inputs);
         let (fleet, target) = narrowed_fleet(&job, &input_files::manifests_snapshot(&snapshot, &inputs))?;
-        Some(Self { job, inputs, snapshot, fleet, target })
+        Some(Self { renderer, job, inputs, snapshot, fleet, target })
     }
 
     /// Renders with marks; `None`: the result differs from a plain render.
     pub fn render_marked(&self) -> Option<Vec<TracedObject>> {
         let made = self.run(&self.fleet, &self.snapshot, &self.target, TraceRecorder::marked())?;
-        let rendered = self.job.run().ok()?;
+        let rendered = self.renderer.run(&self.job).ok()?;
         let known = |object: &RenderedObject| made.iter().any(|made| made.object.hash == object.hash);
         rendered.objects.iter().all(known).then_some(made)
     }
@@ -87,7 +90,7 @@ impl<'a> TraceSession<'a> {
         )]);
         let renderer = FleetRenderer::new(fleet, snapshot, self.job.charts).with_defined_kinds(defined);
         let job = renderer.job(target)?;
-        RenderJob { trace: Some(&notes), ..job }.run().ok()?;
+        renderer.run(&RenderJob { trace: Some(&notes), ..job }).ok()?;
         Some(notes.objects.into_inner())
     }
 }
