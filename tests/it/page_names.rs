@@ -74,10 +74,14 @@ impl Names {
             return (!has_member).then_some("no such member");
         }
         let text = self.modules.get(name)?;
-        let item = member.rsplit("::").next().filter(|item| self.word.is_match(item))?;
+        let mut parts: Vec<&str> = member.trim_end_matches("::*").split("::").collect();
+        let item = parts.pop().filter(|item| self.word.is_match(item))?;
+        let has = |pattern: String| regex(&pattern).is_match(text);
+        if !parts.iter().all(|part| has(format!(r"\bmod\s+{part}\b"))) {
+            return Some("no such module");
+        }
         let kinds = "fn|struct|enum|trait|mod|const|static|type";
-        let item = regex(&format!(r"\b(?:{kinds})\s+{item}\b|\b{item}\s*[,{{(;}}]"));
-        (!item.is_match(text)).then_some("no such item")
+        (!has(format!(r"\b(?:{kinds})\s+{item}\b|\b{item}\s*[,{{(;}}]"))).then_some("no such item")
     }
 }
 
