@@ -24,13 +24,14 @@ pub const TOKEN: &str = "TUTTI_API_TOKEN";
 
 #[derive(Args, Clone, Debug)]
 pub struct ApiServerArgs {
-    /// Address of the running tutti, such as https://tutti.example.com; its token is in TUTTI_API_TOKEN
+    /// URL of the running tutti, such as https://tutti.example.com; the environment variable TUTTI_API_TOKEN contains
+    /// its token
     #[arg(long, env = "TUTTI_SERVER", value_name = "URL")]
     pub server: Url,
-    /// Host that the token is sent to without TLS, as within a cluster
+    /// Host that may receive the token without TLS, such as a Service in the cluster
     #[arg(long, env = "TUTTI_ALLOW_HTTP", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub allow_http: Vec<String>,
-    /// File with the certificate authority of the server, as PEM
+    /// PEM file with the certificate authority of the server
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
 }

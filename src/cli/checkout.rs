@@ -15,15 +15,15 @@ use super::{diagnostics, files, session};
 use crate::controller::{RunEnding, RunUntil};
 use crate::report::Overview;
 
-/// What is looked at before a file is written, and what becomes of that.
+/// Flags of commands that write a file into a checkout of the config repository.
 #[derive(Args, Debug)]
 pub struct ApprovalFileArgs {
     #[command(flatten)]
     pub process: ProcessArgs,
-    /// Commit the file, and only it
+    /// Commit the written file, and no other change
     #[arg(long)]
     pub commit: bool,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    /// Maximum time to wait for clusters, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     pub timeout: Duration,
 }

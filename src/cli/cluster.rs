@@ -25,36 +25,36 @@ pub struct ClusterArgs {
 
 #[derive(Debug, Subcommand)]
 enum ClusterCommand {
-    /// Print the least ClusterRole and Roles that tutti needs on a cluster
+    /// Print the minimal ClusterRole and Roles that tutti needs on a cluster
     Rbac(RbacArgs),
 }
 
 #[derive(Args, Debug)]
 struct RbacArgs {
-    /// The cluster, as its file names it
+    /// Name of the cluster, as in its Cluster file
     #[arg(required_unless_present = "home")]
     name: Option<String>,
-    /// Instead: what tutti reads in its home cluster, Secrets and the ConfigMaps that register clusters, and with --service-account
-    /// the Lease of the leader, in its namespace
+    /// Print the rights in the home cluster instead: Secrets, ConfigMaps that register clusters, and the Lease if its
+    /// namespace is known
     #[arg(long, conflicts_with_all = ["name", "namespaces_exist"])]
     home: bool,
-    /// The config repository; read as it stands on disk
+    /// Folder of the config repository; its files are read from disk, including uncommitted changes
     #[arg(long, default_value = ".", value_name = "PATH")]
     repo: PathBuf,
-    /// Folder of the manifests inside the repository
+    /// Folder in the config repository that contains the manifests; default: the root
     #[arg(long, default_value = ".", value_name = "PATH")]
     path: PathBuf,
-    /// Read this commit (or branch, or tag) instead
+    /// Commit, branch or tag to read instead of the files on disk
     #[arg(long)]
     revision: Option<String>,
-    /// Also print this service account, and bindings of the roles to it
+    /// Service account to print too, with bindings of the roles to it
     #[arg(long, value_name = "NAMESPACE/NAME")]
     service_account: Option<ServiceAccountName>,
-    /// With --home: the Lease, as `tutti run --lease` names it; without a namespace in that of the service account
+    /// With --home: Lease of the leader, as in `tutti run --lease`; without NAMESPACE, it is in the namespace of the
+    /// service account
     #[arg(long, default_value = LEASE, value_name = "[NAMESPACE/]NAME")]
     lease: String,
-    /// All namespaces are there already, also those that the repository renders: Roles instead of rights to every
-    /// namespace
+    /// Print Roles instead of rights in every namespace; all namespaces must exist, also those that are rendered
     #[arg(long)]
     namespaces_exist: bool,
     #[command(flatten)]

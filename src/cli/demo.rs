@@ -50,13 +50,13 @@ const DEMO_STEPS: &[(&str, &[&str])] = &[
 
 #[derive(Args, Debug)]
 pub struct DemoArgs {
-    /// End when everything is healthy
+    /// Exit when nothing is left to do or to wait for
     #[arg(long)]
     once: bool,
-    /// With --once: the longest to wait, as 90s or 5m; a number alone is seconds
+    /// With --once: maximum time to wait, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
-    /// Folder for the repository and the kubeconfigs; it must be empty, and it stays. By default a temporary one
+    /// Empty folder for the repository and the kubeconfigs, which is kept; default: a temporary folder
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }

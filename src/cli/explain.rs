@@ -12,8 +12,9 @@ const PAGE: &str = include_str!("../../docs/reference/errors.md");
 
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// A code such as E1104; without one, all codes are listed
+    /// Error code such as E1104; without it, all codes are listed
     code: Option<String>,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

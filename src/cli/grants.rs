@@ -13,25 +13,28 @@ use crate::source::GitCredentials;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct GrantArgs {
-    /// Environment variable that the repository may name in `{env: NAME}`; those that begin with TUTTI_SECRET_ always
+    /// Environment variable that the config repository may reference by `{env: NAME}`; names that begin with
+    /// TUTTI_SECRET_ are always allowed
     #[arg(long, env = "TUTTI_SECRET_ENV", value_delimiter = ',', value_name = "NAME")]
     pub secret_env: Vec<String>,
-    /// Folder of the files that the repository may name in `{file: PATH}`
+    /// Folder with files that the config repository may reference by `{file: PATH}`; without it, no file is allowed
     #[arg(long, env = "TUTTI_SECRETS", value_name = "DIR")]
     pub secrets: Option<PathBuf>,
-    /// Namespace of the home cluster whose Secrets the repository may name; without it, the one that tutti runs in
+    /// Namespace of the home cluster whose Secrets the config repository may reference; default: that of the tutti
+    /// pod or the home kubeconfig
     #[arg(long, env = "TUTTI_SECRET_NAMESPACE", value_delimiter = ',', value_name = "NAMESPACE")]
     pub secret_namespace: Vec<String>,
-    /// Host of the forge, where it is not that of the repository
+    /// Host of the forge, if it differs from the host of the config repository
     #[arg(long, env = "TUTTI_FORGE_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub forge_host: Vec<String>,
-    /// Host that tokens are sent to, charts come from (`oci://` too), and an Analysis asks, without TLS, as within a cluster
+    /// Host that may receive tokens and Analysis requests, and serve charts (also `oci://`), without TLS, such as a
+    /// Service in the cluster
     #[arg(long, env = "TUTTI_ALLOW_HTTP", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub allow_http: Vec<String>,
-    /// Host that charts may come from though a registry leads there, or though its address is private
+    /// Host that may serve charts although another host redirects or refers to it, or its address is private
     #[arg(long, env = "TUTTI_CHART_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub chart_host: Vec<String>,
-    /// Host that an Analysis may send credentials to, and that it may ask though its address is private
+    /// Host that an Analysis may send credentials to, and may call although its address is private
     #[arg(long, env = "TUTTI_ANALYSIS_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub analysis_host: Vec<String>,
 }

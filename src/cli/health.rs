@@ -22,12 +22,13 @@ const MAX_TEXT_CHARS: usize = 2048;
 
 #[derive(Args, Debug)]
 pub struct HealthArgs {
-    /// JSON or YAML: objects, a List, or an array of them; `-` reads standard input
+    /// JSON or YAML file with objects, a List or an array of objects; `-` reads standard input
     #[arg(short, long, value_name = "FILE|-")]
     file: PathBuf,
-    /// Judge by the health rules of this config repository
+    /// Config repository whose health rules apply; without it, only the shipped rules apply
     #[arg(long, value_name = "PATH")]
     repo: Option<PathBuf>,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

@@ -13,8 +13,8 @@ use crate::sops::identities;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct KeyArgs {
-    /// File with the age identities that open what is encrypted with SOPS; by default SOPS_AGE_KEY_FILE and
-    /// SOPS_AGE_KEY, as for sops
+    /// File with age identities that decrypt SOPS values; default: the variables SOPS_AGE_KEY_FILE and SOPS_AGE_KEY,
+    /// as in sops
     #[arg(long, env = "TUTTI_AGE_IDENTITY_FILE", value_delimiter = ',', value_name = "FILE")]
     pub age_identity_file: Vec<PathBuf>,
 }

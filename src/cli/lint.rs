@@ -25,17 +25,18 @@ use crate::sops::downgrade_missing_identity;
 
 #[derive(Args, Debug)]
 pub struct LintArgs {
-    /// The config repository; read as it stands on disk
+    /// Folder of the config repository; its files are read from disk, including uncommitted changes
     #[arg(default_value = ".", value_name = "PATH")]
     path: PathBuf,
-    /// Read this commit (or branch, or tag) instead
+    /// Commit, branch or tag to read instead of the files on disk
     #[arg(long)]
     revision: Option<String>,
-    /// Warnings count as errors
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
     keys: KeyArgs,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

@@ -16,15 +16,16 @@ use crate::report::status_text::count_noun;
 
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
-    /// The config repository, or one file of it
+    /// Folder of the config repository, or one file in it
     #[arg(default_value = ".", value_name = "PATH")]
     path: PathBuf,
-    /// The apiVersion to bring manifests to, where their kind has it; without it, the native one of each kind
+    /// Version (apiVersion) to convert manifests to, if their kind has it; default: the native version of each kind
     #[arg(long, value_name = "VERSION")]
     to: Option<String>,
-    /// Change nothing; exit with 1 when something would be changed
+    /// Change nothing, and exit with code 1 if a file would change
     #[arg(long)]
     check: bool,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

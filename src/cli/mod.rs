@@ -75,83 +75,84 @@ use exit::Exit;
 struct CliArguments {
     #[command(subcommand)]
     command: CliCommand,
-    /// More on standard error: -v what is done, -vv also why
+    /// Print more on standard error: -v each write, -vv also the reasons
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
-    /// Log lines as JSON
+    /// Print log lines as JSON
     #[arg(long, global = true, env = "TUTTI_LOG_JSON", value_parser = BoolishValueParser::new())]
     log_json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Bring the example repository to four embedded clusters and show how it rolls out
+    /// Run the example repository on four embedded clusters and print the progress of its rollout
     Demo(demo::DemoArgs),
-    /// Reconcile a config repository with its clusters, for ever or once
+    /// Reconcile the clusters with a config repository, continuously or once
     Run(run::RunArgs),
-    /// Begin a config repository
+    /// Create a config repository
     Init(scaffold::InitArgs),
-    /// Write the files of a new app, cluster or template
+    /// Write the files of a new app, cluster, template, notification route, server or policy
     New(scaffold::NewArgs),
-    /// Write manifests of live workloads, which then are adopted without a restart
+    /// Write manifests for live workloads, which tutti can then adopt without a restart
     Import(import::ImportArgs),
-    /// List every mistake of a config repository, without any cluster
+    /// Print all errors and warnings in a config repository; no cluster is contacted
     Lint(lint::LintArgs),
-    /// Say what an error code means, and what to do about it
+    /// Print what an error code means and how to fix the error
     Explain(explain::ExplainArgs),
-    /// Print a YAML file as it is read: what is a number, a boolean, a text
+    /// Print a YAML file as tutti reads it: which values are numbers, booleans or text
     Read(read::ReadArgs),
-    /// Bring manifests of foreign versions to the native one, in place
+    /// Convert manifests of foreign versions to the native version, in place
     Migrate(migrate::MigrateArgs),
     /// Print the JSON Schema of a kind of manifest, for editors
     Schema(schema::SchemaArgs),
-    /// Print what apps are rendered to
+    /// Print the rendered Kubernetes objects of apps
     Render(render::RenderArgs),
-    /// Say which objects of which targets a file, or a line of it, reaches
+    /// Print the objects and targets that a file, or one line of it, affects
     Trace(trace::TraceArgs),
-    /// List the templates that tutti brings along, or copy them out
+    /// List the templates that are shipped with tutti, or copy them into a config repository
     Templates(templates::TemplatesArgs),
-    /// Show what would be written to the clusters, and write nothing
+    /// Print what tutti would write to the clusters; nothing is written
     Plan(plan::PlanArgs),
-    /// Show what an apply would change in the objects, as the clusters say; write nothing
+    /// Print what an apply would change in the live objects, by dry runs on the clusters; nothing is written
     Diff(diff::DiffArgs),
-    /// Write the approval for deletes that wait, or for the next waves of a rollout
+    /// Write the approval for waiting deletes or for a rollout
     Approve(approve::ApproveArgs),
-    /// Bring a version of an app to a ring: write its pin
+    /// Set the version of an app in a ring by writing its pin
     Promote(promote::PromoteArgs),
-    /// Show apps, targets, clusters, waiting deletes, promotions or AppSets
+    /// List apps, targets, clusters, waiting deletes, promotions, AppSets or other parts of the fleet
     Get(get::GetArgs),
-    /// Say why an app is as it is, from Git to its pods; `--cluster NAME` shows that cluster alone
+    /// Explain why an app is in its current state, from Git to its pods; `--cluster NAME` shows only that cluster
     Why(why::WhyArgs),
-    /// Show the progress and history of rollouts
+    /// Print the progress or the history of rollouts
     Rollout(rollout::RolloutArgs),
-    /// Wait until a commit or an app is well, by the API of a running tutti
+    /// Wait until a commit or an app is healthy or planned, through the API of a running tutti
     Wait(wait::WaitArgs),
-    /// A step of a pipeline: call a trigger of a running tutti, and wait
+    /// Call a trigger of a running tutti from a pipeline, and wait; settings are PLUGIN_… or INPUT_… variables
     Ci(ci::CiArgs),
-    /// Say what stands between the repository and its clusters: access, rights, kinds, clocks
+    /// Check that tutti can apply the config repository to its clusters: access, rights, kinds, clocks
     Doctor(doctor::DoctorArgs),
-    /// Set up the repository at its forge: webhook, branch protection, labels
+    /// Set up or check the config repository at its forge: webhook, branch protection, labels
     Forge(forge::ForgeArgs),
-    /// Print what tutti needs on a cluster
+    /// Print the RBAC roles that tutti needs on a cluster
     Cluster(cluster::ClusterArgs),
-    /// Test a route of notifications; show what routes would send for a commit
+    /// Send a test message through a notification route, or print the messages for a commit
     Notify(notify::NotifyArgs),
-    /// Test the policies of a repository
+    /// Test the policies of a config repository
     Policy(policy::PolicyArgs),
-    /// Check a webhook offline; list and replay what came to a running tutti
+    /// Verify a webhook delivery offline, or list and replay the deliveries to a running tutti
     Hook(hook::HookArgs),
-    /// Say the health of each object in a dump
+    /// Print the health of each Kubernetes object in a file
     Health(health::HealthArgs),
     /// Print the version
     Version(VersionArgs),
-    /// Render templates for the process that started this one
+    /// Render templates for the parent process
     #[command(name = worker::COMMAND, hide = true)]
     TemplateWorker,
 }
 
 #[derive(clap::Args, Debug)]
 struct VersionArgs {
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: output::OutputFormat,
 }

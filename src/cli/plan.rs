@@ -26,27 +26,28 @@ use crate::rollout::RolloutHold;
 
 #[derive(Args, Debug)]
 pub struct PlanArgs {
-    /// Only this app: NAMESPACE/NAME or its name
+    /// App to show, as NAMESPACE/NAME or NAME; without it, all apps
     app: Option<String>,
     #[command(flatten)]
     process: ProcessArgs,
     #[command(flatten)]
     revisions: RevisionArgs,
-    /// Plan the folder as it stands on disk, before a commit
+    /// Read the files on disk, including uncommitted changes, instead of the last commit
     #[arg(long)]
     worktree: bool,
-    /// Also show what stays as it is
+    /// Also show unchanged objects, and hooks that are not due
     #[arg(long)]
     all: bool,
-    /// Also show which fields of an object change, and where they are written
+    /// Also show the changed fields of each object, and the files that set them
     #[arg(long)]
     explain: bool,
-    /// End with 1 when there is something to write
+    /// Exit with code 1 if there are changes, including changes that wait
     #[arg(long)]
     exit_code: bool,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    /// Maximum time to wait for clusters, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: PlanFormat,
 }

@@ -17,49 +17,51 @@ use crate::manifest;
 use crate::model::{DataKeyRef, DecryptionKeys, SecretRef};
 use crate::source;
 
-/// Where the config repository is and how clusters are reached.
+/// Flags for the config repository and the connections to clusters.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProcessArgs {
-    /// The config repository: a path or an address (https, ssh, file)
+    /// Path or URL (https, ssh, file) of the config repository. `run` requires it; the default of other commands is
+    /// `.`
     #[arg(long, env = "TUTTI_REPO", value_name = "PATH|URL")]
     pub repo: Option<String>,
-    /// Branch; by default the remote's own, or what a local repository has checked out
+    /// Branch to read; default: the default branch of the remote, or the checked-out branch of a local repository
     #[arg(long, env = "TUTTI_BRANCH")]
     pub branch: Option<String>,
-    /// Folder of the manifests inside the repository
+    /// Folder in the config repository that contains the manifests; default: the root
     #[arg(long, env = "TUTTI_PATH")]
     pub path: Option<String>,
-    /// File with the token for an https repository
+    /// File with the token for an https repository; it has priority over --token-env
     #[arg(long, env = "TUTTI_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Environment variable with the token for an https repository
     #[arg(long, env = "TUTTI_TOKEN_ENV", value_name = "NAME")]
     pub token_env: Option<String>,
-    /// Private key for an ssh repository
+    /// File with the private key for an ssh repository; the key must have no passphrase
     #[arg(long, env = "TUTTI_SSH_KEY", value_name = "FILE")]
     pub ssh_key: Option<PathBuf>,
-    /// Host keys for an ssh repository
+    /// File with host keys for an ssh repository; needs --ssh-key. Default: the known_hosts file of the user
     #[arg(long, env = "TUTTI_KNOWN_HOSTS", value_name = "FILE")]
     pub known_hosts: Option<PathBuf>,
-    /// Folder for the clone, waiting deliveries and sent notifications
+    /// Folder for the Git clone, waiting webhook deliveries and sent notifications; default: `tutti` in the user's
+    /// state folder
     #[arg(long, env = "TUTTI_STATE", value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Folder that kubeconfig paths of Cluster files are relative to
+    /// Folder that relative kubeconfig paths start from; default: `tutti/clusters` in the user's configuration folder
     #[arg(long, env = "TUTTI_KUBECONFIGS", value_name = "DIR")]
     pub kubeconfigs: Option<PathBuf>,
-    /// The home cluster, which keeps Secrets for tutti and may register clusters; without it, the one that tutti
-    /// runs in
+    /// Kubeconfig of the home cluster, which keeps Secrets for tutti and may register clusters; default: the cluster
+    /// that tutti runs in
     #[arg(long, env = "TUTTI_HOME_KUBECONFIG", value_name = "FILE[#CONTEXT]")]
     pub home_kubeconfig: Option<String>,
-    /// Replaces a cluster's connection: NAME=FILE[#CONTEXT], the file as under --kubeconfigs, or
-    /// NAME=sandbox; NAME may be `*`
+    /// Connection to use in place of the Cluster file: NAME=FILE[#CONTEXT] or NAME=sandbox; NAME may be `*`. A
+    /// relative FILE starts from --kubeconfigs
     #[arg(long = "cluster", env = "TUTTI_CLUSTER", value_delimiter = ',', value_name = "NAME=WAY")]
     pub cluster: Vec<String>,
     #[command(flatten)]
     pub keys: KeyArgs,
     #[command(flatten)]
     pub grants: GrantArgs,
-    /// File with these settings
+    /// Settings file (YAML); flags and environment variables have priority over it
     #[arg(long, env = "TUTTI_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 }

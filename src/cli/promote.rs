@@ -24,18 +24,18 @@ use crate::source::ConfigRepository;
 
 #[derive(Args, Debug)]
 pub struct PromoteArgs {
-    /// NAMESPACE/NAME or its name
+    /// App, as NAMESPACE/NAME or as NAME if it is unique
     app: String,
-    /// The ring whose version is taken; by default the one before
+    /// Ring that the version is copied from; default: the ring before the one of --to
     #[arg(long, value_name = "RING", conflicts_with = "version")]
     from: Option<String>,
-    /// The ring that gets it
+    /// Ring that gets the version
     #[arg(long, value_name = "RING")]
     to: String,
-    /// This version, whatever runs elsewhere; no cluster is asked then
+    /// Version to set, regardless of the versions in other rings; no cluster is contacted
     #[arg(long)]
     version: Option<String>,
-    /// Open a pull request instead of writing the file
+    /// Open a pull request at the forge instead of writing the pin to the checkout
     #[arg(long, conflicts_with = "commit")]
     open: bool,
     #[command(flatten)]

@@ -14,10 +14,10 @@ use crate::manifest::yaml;
 
 #[derive(Args, Debug)]
 pub struct ReadArgs {
-    /// A file of YAML documents; `-` is standard input
+    /// File with YAML documents; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// `table` prints YAML documents
+    /// Output format; `table` prints YAML documents
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

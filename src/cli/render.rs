@@ -17,29 +17,30 @@ use crate::render::{FleetRenderer, RenderCache, policy_verdicts};
 
 #[derive(Args, Debug)]
 pub struct RenderArgs {
-    /// Only this app: NAMESPACE/NAME, or the name when it is the only one
+    /// App to show, as NAMESPACE/NAME or NAME; without it, all apps
     app: Option<String>,
-    /// The config repository; read as it stands on disk
+    /// Folder of the config repository; its files are read from disk, including uncommitted changes
     #[arg(long, default_value = ".", value_name = "PATH")]
     repo: PathBuf,
-    /// Read this commit (or branch, or tag) instead
+    /// Commit, branch or tag to read instead of the files on disk
     #[arg(long)]
     revision: Option<String>,
-    /// Only this cluster
+    /// Cluster to show; without it, all clusters
     #[arg(long)]
     cluster: Option<String>,
-    /// Say where the field at this path, and every one below it, comes from; `.` is all of an object
+    /// Print the origin of the field at this path and of all fields below it; `.` is the whole object
     #[arg(long, value_name = "PATH")]
     explain: Option<String>,
-    /// With --explain: only objects of this kind, or KIND/NAME
+    /// With --explain: show only objects of this kind, or only the object KIND/NAME
     #[arg(long, value_name = "KIND[/NAME]", requires = "explain")]
     object: Option<ObjectSelector>,
-    /// Print the values of Secrets, and what is encrypted in the repository
+    /// Print the values of Secrets and the values that are encrypted in the config repository, instead of masking
+    /// them
     #[arg(long)]
     show_secrets: bool,
     #[command(flatten)]
     keys: KeyArgs,
-    /// `table` prints YAML documents with a comment that says where each comes from
+    /// Output format; `table` prints YAML documents, each with a comment that names its source file
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

@@ -27,16 +27,16 @@ use crate::source::{ConfigRepository, MergePreview, is_local};
 const DEFAULT_PREFIX: &str = "tutti";
 const MAX_NAMED_CLUSTERS: usize = 6;
 
-/// The commits that are compared, instead of a commit and the clusters.
+/// Flags of `tutti plan` that compare two commits instead of a commit and the clusters.
 #[derive(Args, Debug)]
 pub struct RevisionArgs {
-    /// With --head: the commit, branch or tag that it is merged into; the branch that is deployed when it is left out
+    /// With --head: commit, branch or tag that the head is merged into; default: the deployed branch
     #[arg(long, value_name = "REVISION", requires = "head")]
     base: Option<String>,
-    /// Compare this commit, branch or tag, merged into the base, with the base: Git against Git, no cluster is asked
+    /// Commit, branch or tag to merge into the base and to compare with the base; no cluster is contacted
     #[arg(long, value_name = "REVISION", conflicts_with_all = ["worktree", "all", "explain", "app"])]
     head: Option<String>,
-    /// Compare this pull request, merged into its base, with its base; the forge that tutti.yaml names says what they are
+    /// Pull request to merge into its base branch and to compare with it; read from the forge in tutti.yaml
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["base", "head", "worktree", "all", "explain", "app"])]
     pr: Option<u64>,
 }
@@ -72,7 +72,7 @@ pub enum PlanFormat {
     Table,
     Json,
     Yaml,
-    /// With --head or --pr: the comment of a pull request
+    /// Comment for a pull request, with --head or --pr
     Markdown,
 }
 

@@ -24,29 +24,29 @@ use crate::source;
 pub struct RunArgs {
     #[command(flatten)]
     process: ProcessArgs,
-    /// End when there is nothing left to do or to wait for
+    /// Exit when nothing is left to do or to wait for
     #[arg(long)]
     once: bool,
-    /// With --once: the longest to wait, as 90s or 5m; a number alone is seconds
+    /// With --once: maximum time to wait, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = timeout, requires = "once")]
     timeout: Duration,
-    /// Address for /live, /ready, /metrics and /api/v1
+    /// Listen address for /live, /ready, /metrics and /api/v1; default: 127.0.0.1:8480, with --once any free port
     #[arg(long, env = "TUTTI_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Address for POST /hooks/v1/{receiver}
+    /// Listen address for webhooks, POST /hooks/v1/{receiver}; default: 127.0.0.1:8481, with --once any free port
     #[arg(long, env = "TUTTI_HOOKS_LISTEN", value_name = "ADDRESS")]
     hooks_listen: Option<String>,
-    /// Environment variable with the token that opens /api/v1, of at least 16 bytes; without one the API is closed
+    /// Environment variable with the token for /api/v1, at least 16 bytes; without a token, the API is disabled
     #[arg(long, env = "TUTTI_API_TOKEN_ENV", value_name = "NAME")]
     api_token_env: Option<String>,
-    /// Lease of the home cluster that one of several processes holds, which writes; the others stand by. Without a namespace it is in
-    /// the one that tutti runs in, or that the kubeconfig names. With --once no Lease is held but one that is named
+    /// Lease of the leader in the home cluster; default: `tutti`, with --once none. The default of NAMESPACE is that
+    /// of the tutti pod or the home kubeconfig
     #[arg(long, env = "TUTTI_LEASE", value_name = "[NAMESPACE/]NAME")]
     lease: Option<String>,
-    /// With --once: how what is there in the end is written
+    /// With --once: output format of the final state
     #[arg(short, long, value_enum, default_value_t, requires = "once")]
     output: OutputFormat,
-    /// With --once: a column for each cluster, however many there are
+    /// With --once: print one column for each cluster, regardless of the terminal width
     #[arg(long, requires = "once")]
     wide: bool,
 }

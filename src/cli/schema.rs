@@ -16,12 +16,12 @@ use crate::model::Snapshot;
 
 #[derive(Args, Debug)]
 pub struct SchemaArgs {
-    /// A kind such as AppSet, in any case; without one, the kinds are listed
+    /// Kind of manifest such as AppSet, in upper or lower case; without it, the kinds are listed
     kind: Option<String>,
-    /// Write a file for each kind (or for KIND alone) into this folder
+    /// Folder to write the schemas into, one file for each kind or only for KIND
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The config repository whose own conversions add accepted versions
+    /// Folder of a config repository whose conversions add accepted versions
     #[arg(long, value_name = "PATH")]
     repo: Option<PathBuf>,
 }

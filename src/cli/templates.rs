@@ -18,21 +18,21 @@ pub struct TemplatesArgs {
 
 #[derive(Subcommand, Debug)]
 enum TemplatesCommand {
-    /// Copy shipped files into the config repository, where they replace the shipped ones
+    /// Copy shipped files into the config repository, where the copies replace the shipped files
     Eject(EjectArgs),
-    /// List the shipped files
+    /// List the files that are shipped with tutti
     List,
 }
 
 #[derive(Args, Debug)]
 struct EjectArgs {
-    /// A layer (`base`, `workload/deployment`, `language/go`) or a file; without one, all
+    /// Layer (`base`, `workload/deployment`, `language/go`) or file to copy; without it, all files
     #[arg(value_name = "LAYER|FILE")]
     what: Option<String>,
-    /// The config repository
+    /// Folder of the config repository
     #[arg(long, default_value = ".", value_name = "PATH")]
     repo: PathBuf,
-    /// Write over files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }

@@ -21,17 +21,18 @@ use crate::schedule::assign;
 
 #[derive(Args, Debug)]
 pub struct TraceArgs {
-    /// A file of the config repository, and a line of it; `shipped/…` is a file that tutti brings along
+    /// File of the config repository, optionally with a line number; `shipped/…` is a file that is shipped with tutti
     #[arg(value_name = "FILE[:LINE]")]
     place: String,
-    /// The config repository; read as it stands on disk
+    /// Folder of the config repository; its files are read from disk, including uncommitted changes
     #[arg(long, default_value = ".", value_name = "PATH")]
     repo: PathBuf,
-    /// Read this commit (or branch, or tag) instead
+    /// Commit, branch or tag to read instead of the files on disk
     #[arg(long)]
     revision: Option<String>,
     #[command(flatten)]
     keys: KeyArgs,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

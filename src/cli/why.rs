@@ -34,13 +34,14 @@ const MAX_RULES: usize = 8;
 
 #[derive(Args, Debug)]
 pub struct WhyArgs {
-    /// NAMESPACE/NAME or its name
+    /// App, as NAMESPACE/NAME or as NAME if it is unique
     app: String,
     #[command(flatten)]
     process: ProcessArgs,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    /// Maximum time to wait for clusters, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

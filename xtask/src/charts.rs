@@ -8,7 +8,7 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct ChartOptions {
-    /// A folder of charts: folders with a Chart.yaml, and .tgz files
+    /// Folder with charts: folders with a Chart.yaml, and .tgz files
     folder: PathBuf,
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct HelmRenderOptions {
-    /// Also `helm` of the same version, which the tests compare with
+    /// Also build `helm` of the same version, for comparison in the tests
     #[arg(long)]
     with_helm: bool,
 }

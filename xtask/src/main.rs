@@ -23,26 +23,26 @@ struct XtaskArguments {
 
 #[derive(Subcommand)]
 enum XtaskCommand {
-    /// Render every chart of a folder with our renderer and with helm template, and compare (needs Go)
+    /// Render every chart in a folder with helm-render and with `helm template`, and compare the results (needs Go)
     Charts(charts::ChartOptions),
     /// Write the manifests in deploy/ from the chart charts/tutti (needs Go)
     Deploy(deploy::DeployOptions),
-    /// Write the archive of a release: programs, completions, manual pages, licences (needs Go)
+    /// Write the release archive: programs, completions, manual pages, licences (needs Go)
     Dist(release::dist::DistOptions),
     /// Write cli.md and fields.md in docs/reference, from the commands and the schemas of manifests
     Docs,
-    /// Build the renderer of Helm charts, which tutti then finds (needs Go)
+    /// Build helm-render, the renderer of Helm charts, into the cache where tutti finds it (needs Go)
     HelmRender(helm_render::HelmRenderOptions),
     /// Write an image of tutti as an OCI layout, without a daemon (needs Go, and Debian's apt)
     Image(release::image::ImageOptions),
-    /// Real clusters and a real Gitea on this machine
+    /// Run real clusters and a real Gitea on this machine
     #[command(subcommand)]
     Live(live::LiveCommand),
-    /// Draw the output of a command as a picture, for README.md
+    /// Draw the output of a command as an SVG picture, for README.md
     Picture(picture::PictureOptions),
-    /// Read the kinds of a real server into the sandbox
+    /// Read the kinds of a real API server, and write them for the sandbox
     Schema(schema::SchemaOptions),
-    /// Ask upstream's server-side apply for the answers that the sandbox is tested with (needs Go)
+    /// Record the results of upstream's server-side apply, as expected values for tests of the sandbox (needs Go)
     Vectors(vectors::VectorOptions),
 }
 

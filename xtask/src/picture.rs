@@ -15,10 +15,10 @@ const MAX_COLUMNS: usize = 112;
 
 #[derive(Args)]
 pub struct PictureOptions {
-    /// The command that the first line shows; its output is read from standard input
+    /// Command to show in the first line; its output is read from standard input
     #[arg(long)]
     command: String,
-    /// The file to write
+    /// SVG file to write
     #[arg(long)]
     out: PathBuf,
 }

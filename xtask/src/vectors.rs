@@ -13,13 +13,13 @@ const SEED: u64 = 1;
 
 #[derive(Args)]
 pub struct VectorOptions {
-    /// How many cases
+    /// Number of test cases
     #[arg(long, default_value_t = CASES)]
     cases: u32,
-    /// The same seed gives the same cases
+    /// Seed of the generator; the same seed gives the same cases
     #[arg(long, default_value_t = SEED)]
     seed: u64,
-    /// The file to write, instead of the one that the tests read; compressed when it ends in .gz
+    /// File to write, compressed if its name ends in .gz; default: the file that the tests read
     #[arg(long)]
     out: Option<PathBuf>,
 }

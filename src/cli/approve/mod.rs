@@ -21,7 +21,8 @@ use crate::report::status_text::count_noun;
 pub struct ApproveArgs {
     #[command(subcommand)]
     what: Option<ApproveCommand>,
-    /// The digest that the plan, the status or `tutti get` showed; its beginning is enough
+    /// Digest of the deletes, as shown by `tutti plan`, the commit status or `tutti get`; the first 4 digits suffice
+    /// if unique
     #[arg(value_parser = beginning, required = true)]
     digest: Option<String>,
     #[command(flatten)]
@@ -30,7 +31,7 @@ pub struct ApproveArgs {
 
 #[derive(Debug, Subcommand)]
 enum ApproveCommand {
-    /// Let the next waves of an app open, or a version that was reverted start again
+    /// Write the approval that opens the next waves of an app, retries a reverted version or overrides a window
     Rollout(Box<rollout::ApproveRolloutArgs>),
 }
 

@@ -20,15 +20,15 @@ use crate::rollout::RolloutHold;
 
 #[derive(Args, Debug)]
 pub struct ApproveRolloutArgs {
-    /// NAMESPACE/NAME or its name
+    /// App, as NAMESPACE/NAME or as NAME if it is unique
     app: String,
-    /// The last wave that may open; by default up to the next one that asks
+    /// Last wave that may open; default: the next wave that needs a confirmation
     #[arg(long, value_name = "WAVE", conflicts_with = "retry")]
     through: Option<String>,
-    /// Start a version again that failed and was reverted
+    /// Retry the version that failed and was reverted, or measure a failed analysis again
     #[arg(long)]
     retry: bool,
-    /// Let this version pass a window that is shut
+    /// Window to override: the current version may begin although the window is closed
     #[arg(long = "override", value_name = "WINDOW", conflicts_with_all = ["retry", "through"])]
     window: Option<String>,
     #[command(flatten)]

@@ -27,7 +27,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// In characters, of a server's text.
 const MAX_TEXT_CHARS: usize = 400;
 
-/// Everything comes from the environment: PLUGIN_SERVER, PLUGIN_TOKEN, PLUGIN_TRIGGER and so on; docs/ci.md lists them
+/// No flags: docs/ci.md lists the environment variables, such as PLUGIN_SERVER, PLUGIN_TOKEN and PLUGIN_TRIGGER
 #[derive(Args, Debug)]
 pub struct CiArgs {}
 

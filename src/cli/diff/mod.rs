@@ -26,22 +26,23 @@ use fold::{FoldedDifference, fold};
 
 #[derive(Args, Debug)]
 pub struct DiffArgs {
-    /// Only this app: NAMESPACE/NAME or its name
+    /// App to show, as NAMESPACE/NAME or NAME; without it, all apps
     app: Option<String>,
     #[command(flatten)]
     process: ProcessArgs,
-    /// Compare the folder as it stands on disk, before a commit
+    /// Read the files on disk, including uncommitted changes, instead of the last commit
     #[arg(long)]
     worktree: bool,
-    /// End with 1 when there is a difference
+    /// Exit with code 1 if there are changes, including changes that wait
     #[arg(long)]
     exit_code: bool,
-    /// Lines of an object shown around each change
+    /// Number of unchanged lines to show around each change
     #[arg(long, default_value_t = 3, value_name = "LINES")]
     context: usize,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    /// Maximum time to wait for clusters, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

@@ -29,14 +29,15 @@ const MAX_PARALLEL_CLUSTERS: usize = 8;
 
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Only these clusters
+    /// Clusters to check; without names, all clusters
     #[arg(value_name = "CLUSTER")]
     clusters: Vec<String>,
     #[command(flatten)]
     process: ProcessArgs,
-    /// Read the folder as it stands on disk, before a commit
+    /// Read the files on disk, including uncommitted changes, instead of the last commit
     #[arg(long)]
     worktree: bool,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

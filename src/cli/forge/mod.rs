@@ -31,9 +31,9 @@ pub struct ForgeArgs {
 
 #[derive(Debug, Subcommand)]
 enum ForgeCommand {
-    /// Create or change the webhook, the branch protection and the labels that tutti needs
+    /// Create or update the webhook, the branch protection and the labels that tutti needs
     Setup(SetupArgs),
-    /// Compare the forge with what `setup` would make of it, and change nothing
+    /// Compare the forge with the result of `tutti forge setup`; nothing is changed
     Check(CheckArgs),
 }
 
@@ -41,16 +41,16 @@ enum ForgeCommand {
 struct SetupArgs {
     #[command(flatten)]
     common: ForgeCommonArgs,
-    /// Address at which the forge reaches the webhook port of tutti, without /hooks/v1/…
+    /// URL at which the forge reaches the webhook port of tutti, without /hooks/v1/…
     #[arg(long, value_name = "URL")]
     hooks_url: String,
-    /// Print what would be done, and change nothing
+    /// Print the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Create the webhook anew: a forge never shows a secret and never changes one
+    /// Replace the webhook by a new one with the current secret; a forge can neither show nor change a secret
     #[arg(long)]
     new_secret: bool,
-    /// Who reviews the files of the platform, in the CODEOWNERS that is printed; by default the owner of the repository
+    /// Users or teams that review the platform files in the printed CODEOWNERS; default: the owner of the repository
     #[arg(long, value_delimiter = ',', value_name = "@USER|@ORG/TEAM")]
     owners: Vec<String>,
 }
@@ -59,7 +59,7 @@ struct SetupArgs {
 struct CheckArgs {
     #[command(flatten)]
     common: ForgeCommonArgs,
-    /// Address at which the forge reaches the webhook port of tutti; without it, a webhook at any host is good
+    /// URL at which the forge reaches the webhook port of tutti, without /hooks/v1/…; by default any host is accepted
     #[arg(long, value_name = "URL")]
     hooks_url: Option<String>,
 }
@@ -68,18 +68,19 @@ struct CheckArgs {
 struct ForgeCommonArgs {
     #[command(flatten)]
     process: ProcessArgs,
-    /// Read the folder as it stands on disk, before a commit
+    /// Read the files on disk, including uncommitted changes, instead of the last commit
     #[arg(long)]
     worktree: bool,
-    /// The receiver of tutti.yaml that the webhook is for; needed when several are of type gitea or forgejo
+    /// Receiver in tutti.yaml that the webhook is for; required if several have type gitea or forgejo
     #[arg(long, value_name = "NAME")]
     receiver: Option<String>,
-    /// Environment variable with the token of an administrator of the repository, in place of the one in tutti.yaml
+    /// Environment variable with the token of a repository administrator; default: the token in tutti.yaml
     #[arg(long, value_name = "NAME", conflicts_with = "admin_token_file")]
     admin_token_env: Option<String>,
-    /// File with the token of an administrator of the repository, in place of the one in tutti.yaml
+    /// File with the token of a repository administrator; default: the token in tutti.yaml
     #[arg(long, value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

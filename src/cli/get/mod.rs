@@ -32,52 +32,55 @@ use crate::report::{DeletionReport, Overview, TargetReport};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum GetResource {
-    /// One line an app, over all clusters
+    /// Apps, one line for each app over all clusters
     #[default]
     Apps,
-    /// One line for each app on each cluster
+    /// Targets, one line for each app on each cluster
     Targets,
+    /// Clusters, each with its ring, state and credential
     Clusters,
-    /// What Git no longer wants
+    /// Objects that no app renders any more, each with the planned action and its reason
     Deletions,
-    /// One line for each ring of an app with pins: its version, and the next one
+    /// Apps with pins, one line for each ring: its version, and the next one
     #[value(alias = "promotion")]
     Promotions,
-    /// One line an AppSet, over all clusters
+    /// AppSets, one line for each AppSet over all clusters
     #[value(name = "as", aliases = ["appset", "appsets"])]
     AppSets,
-    /// One line for each AppSet on each cluster
+    /// AppSets, one line for each AppSet on each cluster
     #[value(name = "ad", aliases = ["advdeployment", "advdeployments"])]
     AdvDeployments,
-    /// The routes of notifications, as Git says them
+    /// Notification routes in the config repository
     #[value(alias = "notification")]
     Notifications,
-    /// The inventory of servers, and how long each is paid
+    /// Servers of the inventory, and how long each is paid for
     #[value(alias = "server")]
     Servers,
-    /// When new versions may begin, and whether they may now
+    /// Windows: when new versions may begin, and whether they may begin now
     #[value(alias = "window")]
     Windows,
-    /// What is measured after waves, and who names it
+    /// Analyses: what is measured after waves, and the rings and apps that use each
     #[value(alias = "analysis")]
     Analyses,
 }
 
 #[derive(Args, Debug)]
 pub struct GetArgs {
+    /// Resources to list
     #[arg(value_enum, default_value_t)]
     what: GetResource,
     #[command(flatten)]
     process: ProcessArgs,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    /// Maximum time to wait for clusters, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
-    /// Of `as` and `ad`: print again on every change, until Ctrl-C
+    /// For `as` and `ad`: print again after every change, until Ctrl-C
     #[arg(short, long)]
     watch: bool,
-    /// Of `as` and `ad`: below each its podSets
+    /// For `as` and `ad`: also print the podSets of each AppSet
     #[arg(long)]
     all: bool,
 }

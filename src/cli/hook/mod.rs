@@ -16,11 +16,13 @@ pub struct HookArgs {
 
 #[derive(Debug, Subcommand)]
 enum HookCommand {
-    /// Say offline what a receiver answers to a delivery, and which hint comes of it
+    /// Print the response of a receiver to a delivery and the resulting hint, without a running tutti
     Verify(verify::HookVerifyArgs),
-    /// List the last deliveries to a running tutti; its token is in TUTTI_API_TOKEN
+    /// List the latest webhook deliveries to a running tutti; the environment variable TUTTI_API_TOKEN contains its
+    /// token
     Deliveries(server::DeliveriesArgs),
-    /// Take a delivery once more that a running tutti has accepted; its token is in TUTTI_API_TOKEN
+    /// Process an accepted webhook delivery again in a running tutti; the environment variable TUTTI_API_TOKEN
+    /// contains its token
     Replay(server::ReplayArgs),
 }
 

@@ -16,23 +16,25 @@ const MAX_CELL_CHARS: usize = 100;
 
 #[derive(Args, Debug)]
 pub struct DeliveriesArgs {
-    /// One of them, with its headers
+    /// Number of one delivery to show with its headers; without it, the deliveries are listed
     number: Option<u64>,
     #[command(flatten)]
     server: ApiServerArgs,
-    /// How many, the newest first
+    /// Maximum number of deliveries to list, newest first
     #[arg(long, default_value_t = 50)]
     limit: usize,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }
 
 #[derive(Args, Debug)]
 pub struct ReplayArgs {
-    /// Its number, as `tutti hook deliveries` prints it
+    /// Number of the delivery, as printed by `tutti hook deliveries`
     number: u64,
     #[command(flatten)]
     server: ApiServerArgs,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

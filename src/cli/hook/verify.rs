@@ -26,30 +26,31 @@ const MAX_TEXT_CHARS: usize = 1024;
 
 #[derive(Args, Debug)]
 pub struct HookVerifyArgs {
-    /// The receiver, as tutti.yaml names it; its type is taken from there
+    /// Name of the receiver in tutti.yaml; its type is read from there
     #[arg(long, value_name = "NAME", required_unless_present = "kind", conflicts_with = "kind")]
     receiver: Option<String>,
-    /// Instead: the type of the receiver
+    /// Type of the receiver, instead of --receiver: gitea, forgejo, drone, woodpecker, generic or standard-webhooks
     #[arg(long = "type", id = "kind", value_name = "TYPE", value_parser = kind)]
     kind: Option<WebhookReceiverKind>,
-    /// The config repository with tutti.yaml; read as it stands on disk
+    /// Folder of the config repository; its files are read from disk, including uncommitted changes
     #[arg(long, default_value = ".", value_name = "PATH")]
     repo: PathBuf,
-    /// Environment variable with the secret; a second one while it is being replaced
+    /// Environment variable with the webhook secret; repeatable, for a secret that is being replaced
     #[arg(long, value_name = "NAME", required_unless_present = "secret_file")]
     secret_env: Vec<String>,
-    /// File with the secret
+    /// File with the webhook secret; repeatable, for a secret that is being replaced
     #[arg(long, value_name = "FILE")]
     secret_file: Vec<PathBuf>,
-    /// The body of the delivery, byte for byte; `-` reads standard input
+    /// File with the body of the delivery, byte for byte; `-` reads standard input
     #[arg(short, long, value_name = "FILE|-")]
     file: PathBuf,
-    /// A header of the delivery, as `Name: value`
+    /// Header of the delivery, as `Name: value`; repeatable
     #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = header)]
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// When it came, as 2026-01-31T12:00:00Z; by default it comes now
+    /// Time of the delivery, such as 2026-01-31T12:00:00Z; default: now
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

@@ -40,23 +40,24 @@ pub(super) use yaml_text::scalar;
 
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// Only these workloads, by name
+    /// Names of the workloads to import; without names, all workloads of the namespace
     names: Vec<String>,
-    /// Where they run
+    /// Namespace of the live workloads
     #[arg(short, long, default_value = "default")]
     namespace: String,
-    /// Where to read: NAME=FILE[#CONTEXT], several times; without it, all clusters of the config repository
+    /// Cluster to read, as NAME=FILE[#CONTEXT], repeatable; without it, all clusters of the config repository
     #[arg(long = "cluster", value_delimiter = ',', value_name = "NAME=WAY")]
     clusters: Vec<String>,
-    /// Folder that kubeconfig paths are relative to; by default `tutti/clusters` in the user's configuration folder
+    /// Folder that relative kubeconfig paths start from; default: `tutti/clusters` in the user's configuration folder
     #[arg(long, env = "TUTTI_KUBECONFIGS", value_name = "DIR")]
     kubeconfigs: Option<PathBuf>,
-    /// The kind of manifest
+    /// Kind of the manifests to write
     #[arg(long = "as", value_enum, default_value = "appset", ignore_case = true)]
     form: ManifestForm,
-    /// The config repository to write into; files that are there stay
+    /// Folder of the config repository to write into; if a file exists, nothing is written
     #[arg(long, default_value = ".", value_name = "DIR")]
     out: PathBuf,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

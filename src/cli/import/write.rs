@@ -18,11 +18,11 @@ use crate::model::ClusterName;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum ManifestForm {
-    /// Image and replicas of each cluster; its objects as templates
+    /// AppSet with image and replicas for each cluster; the live objects become templates
     AppSet,
-    /// The same image and replicas everywhere; its objects as templates
+    /// Component with the same image and replicas on all clusters; the live objects become templates
     Component,
-    /// Its objects as they are
+    /// Objects manifest; the live objects are written as plain YAML files
     Objects,
 }
 

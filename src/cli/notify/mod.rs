@@ -16,9 +16,10 @@ pub struct NotifyArgs {
 
 #[derive(Debug, Subcommand)]
 enum NotifyCommand {
-    /// Send one message to the service of a route, and say what the service answers
+    /// Send one test message to the service of a route, and print its response
     Test(test::NotifyTestArgs),
-    /// Show what the routes would send if a commit were deployed; nothing is sent, and no cluster is asked
+    /// Print the messages that routes would send if a commit were deployed; nothing is sent, and no cluster is
+    /// contacted
     Preview(preview::PreviewArgs),
 }
 

@@ -21,17 +21,18 @@ use crate::source::{self, ConfigRepository};
 
 #[derive(Args, Debug)]
 pub struct PreviewArgs {
-    /// The commit, branch or tag; it is compared with the commit before it
+    /// Commit, branch or tag, which is compared with its parent commit
     #[arg(long, value_name = "REVISION")]
     commit: String,
-    /// Only this route
+    /// Notification route to show; without it, all routes
     #[arg(long, value_name = "NAME")]
     route: Option<String>,
-    /// When it would be sent, as 2026-11-27T23:00:00+08:00: quiet hours hold messages; by default now
+    /// Time of sending, such as 2026-11-27T23:00:00+08:00, because quiet hours delay messages; default: now
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
     #[command(flatten)]
     process: ProcessArgs,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

@@ -18,7 +18,7 @@ use crate::notification::service::{SendOutcome, check};
 
 #[derive(Args, Debug)]
 pub struct NotifyTestArgs {
-    /// The name of the route
+    /// Name of the notification route
     route: String,
     #[command(flatten)]
     process: ProcessArgs,

@@ -14,7 +14,7 @@ pub struct PolicyArgs {
 
 #[derive(Debug, Subcommand)]
 enum PolicyCommand {
-    /// Evaluate the policies of a repository on the examples that stand beside them
+    /// Evaluate the policies of a config repository on the examples in their manifests
     Test(test::PolicyTestArgs),
 }
 

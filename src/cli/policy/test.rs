@@ -15,10 +15,10 @@ use crate::report::status_text::count_noun;
 
 #[derive(Args, Debug)]
 pub struct PolicyTestArgs {
-    /// The config repository; read as it stands on disk
+    /// Folder of the config repository; its files are read from disk, including uncommitted changes
     #[arg(default_value = ".", value_name = "PATH")]
     path: PathBuf,
-    /// Only this policy
+    /// Policy to test; without it, all policies
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
 }

@@ -17,13 +17,14 @@ use crate::controller::RunUntil;
 
 #[derive(Args, Debug)]
 pub struct RolloutGetArgs {
-    /// Only this app, with its units: NAMESPACE/NAME or its name
+    /// App to show with its units, as NAMESPACE/NAME or NAME; without it, all apps
     app: Option<String>,
     #[command(flatten)]
     process: ProcessArgs,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    /// Maximum time to wait for clusters, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

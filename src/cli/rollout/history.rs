@@ -24,16 +24,17 @@ use crate::source::{CommitInfo, ConfigRepository};
 
 #[derive(Args, Debug)]
 pub struct HistoryArgs {
-    /// NAMESPACE/NAME or its name
+    /// App, as NAMESPACE/NAME or as NAME if it is unique
     app: String,
     #[command(flatten)]
     process: ProcessArgs,
-    /// The most commits to show
+    /// Maximum number of commits to show
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000), value_name = "NUMBER")]
     limit: u16,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    /// Maximum time to wait for clusters, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

@@ -18,11 +18,11 @@ pub struct RolloutArgs {
 
 #[derive(Debug, Subcommand)]
 enum RolloutCommand {
-    /// Show how far the waves of each app are, or of one app with what holds its units
+    /// Print the progress of the waves of all apps, or of one app with the holds of its units
     Get(get::RolloutGetArgs),
-    /// Show a rollout as it goes on, until it is done or has failed
+    /// Print the progress of a rollout until it is done, has failed or cannot continue
     Watch(watch::WatchArgs),
-    /// List the commits that changed an app, and which units run each
+    /// List the commits that changed an app, and the units that run each commit
     History(history::HistoryArgs),
 }
 

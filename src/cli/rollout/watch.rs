@@ -23,11 +23,11 @@ use crate::rollout::{Confirmation, RolloutHold, WaveState};
 
 #[derive(Args, Debug)]
 pub struct WatchArgs {
-    /// NAMESPACE/NAME or its name
+    /// App, as NAMESPACE/NAME or as NAME if it is unique
     app: String,
     #[command(flatten)]
     process: ProcessArgs,
-    /// The longest to watch, as 90s or 5m; a number alone is seconds. By default for ever
+    /// Maximum time to watch, such as 90s or 5m; a number without a unit is in seconds. Default: no limit
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<Duration>,
 }

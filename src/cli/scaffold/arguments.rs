@@ -8,26 +8,26 @@ use super::policies;
 
 #[derive(Args, Debug)]
 pub struct InitArgs {
-    /// The folder; made when it is not there
+    /// Folder of the config repository; it is created if it does not exist
     #[arg(default_value = ".", value_name = "DIR")]
     pub folder: PathBuf,
-    /// Of the instance: it signs what it applies with this name
+    /// Name of the instance, for the label tutti.dev/managed-by and the field manager tutti-NAME of applied objects
     #[arg(long, default_value = "main")]
     pub name: String,
-    /// Of apps whose manifest names none
+    /// Namespace of apps whose manifest has none
     #[arg(long, default_value = "default")]
     pub namespace: String,
-    /// Plan and report only: the way to begin on a fleet that exists
+    /// Set mode `observe`: plan and report only, to begin with existing clusters
     #[arg(long)]
     pub observe: bool,
-    /// Address of the Gitea or Forgejo that gets commit statuses
+    /// URL of the Gitea or Forgejo that receives commit statuses
     #[arg(long, value_name = "URL", requires = "forge_repository")]
     pub forge: Option<String>,
-    /// The repository there: OWNER/NAME
+    /// Name of the config repository at the forge, as OWNER/NAME
     #[arg(long, value_name = "OWNER/NAME", requires = "forge")]
     pub forge_repository: Option<String>,
-    /// Also what runs tutti by itself, in a repository that is begun already too: its home cluster, and an app with the manifests;
-    /// URL is where tutti reads this repository
+    /// Also write the app and the home cluster that run tutti; allowed for an existing repository. tutti reads the
+    /// repository from URL
     #[arg(long, value_name = "URL")]
     pub install: Option<String>,
 }
@@ -36,24 +36,25 @@ pub struct InitArgs {
 pub struct NewArgs {
     #[command(subcommand)]
     pub what: NewCommand,
-    /// The config repository
+    /// Folder of the config repository
     #[arg(long, default_value = ".", value_name = "PATH", global = true)]
     pub repo: PathBuf,
 }
 
 #[derive(Subcommand, Debug)]
 pub enum NewCommand {
-    /// An app: a workload, groups of pods on clusters, or plain Kubernetes objects
+    /// Write an app: a workload, groups of pods on clusters, or plain Kubernetes objects
     App(NewAppArgs),
-    /// A cluster and the way to it
+    /// Write a cluster with its connection
     Cluster(NewClusterArgs),
-    /// A layer of values and templates: base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
+    /// Write a layer of values and templates: base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or
+    /// app/NAME
     Template(NewTemplateArgs),
-    /// A route of notifications: which messages go to which chat or mailbox
+    /// Write a notification route: which messages go to which chat, mailbox or program
     Notification(NewNotificationArgs),
-    /// A machine of the inventory, and until when it is paid
+    /// Write a server of the inventory, with the last day that it is paid for
     Server(NewServerArgs),
-    /// A policy of those that tutti ships; without a name, lists them
+    /// Write a policy that is shipped with tutti; without NAME, list the shipped policies
     Policy(NewPolicyArgs),
 }
 
@@ -67,100 +68,108 @@ pub enum NewAppKind {
 
 #[derive(Args, Debug)]
 pub struct NewAppArgs {
+    /// Name of the app; its files are in the folder apps/NAME
     pub name: String,
+    /// Kind of the manifest
     #[arg(long, value_enum, default_value = "component", ignore_case = true)]
     pub kind: NewAppKind,
-    /// By default that of tutti.yaml
+    /// Namespace of the app; default: the namespace in tutti.yaml
     #[arg(long)]
     pub namespace: Option<String>,
-    /// By default registry.example.com/NAME:1.0.0
+    /// Image of the container; default: registry.example.com/NAME:1.0.0
     #[arg(long)]
     pub image: Option<String>,
-    /// That the container listens on; by default 8080 of a server
+    /// Port that the container listens on; default: 8080 for run type `server`, otherwise none
     #[arg(long)]
     pub port: Option<u16>,
-    /// For each cluster
+    /// Number of replicas on each cluster; default: 2 for an AppSet, otherwise the value of the layers
     #[arg(long)]
     pub replicas: Option<u32>,
-    /// Deployment, StatefulSet, DaemonSet, Job, CronJob, InPlaceSet
+    /// Workload type: Deployment, StatefulSet, DaemonSet, Job, CronJob or InPlaceSet
     #[arg(long, default_value = "Deployment")]
     pub workload: String,
-    /// The language layer
+    /// Name of the language layer, such as generic, go, java or python
     #[arg(long, default_value = "generic")]
     pub language: String,
-    /// The run type layer
+    /// Name of the run type layer, such as server, worker or task
     #[arg(long, default_value = "server")]
     pub run_type: String,
-    /// Of a CronJob, for example '0 3 * * *'
+    /// Schedule in cron format; default of a CronJob: '0 3 * * *'
     #[arg(long)]
     pub schedule: Option<String>,
-    /// Take over what is there already
+    /// Set `adopt: true`: objects that exist already on the clusters are adopted
     #[arg(long)]
     pub adopt: bool,
 }
 
 #[derive(Args, Debug, Default)]
 pub struct NewClusterArgs {
+    /// Name of the cluster; the file is clusters/NAME.yaml
     pub name: String,
-    /// Path below --kubeconfigs; by default NAME.kubeconfig
+    /// Path of the kubeconfig, relative to the folder of --kubeconfigs; default: NAME.kubeconfig
     #[arg(long, value_name = "PATH", conflicts_with_all = ["in_cluster", "sandbox"])]
     pub kubeconfig: Option<String>,
+    /// Context in the kubeconfig; default: its current context
     #[arg(long, conflicts_with_all = ["in_cluster", "sandbox"])]
     pub context: Option<String>,
-    /// The cluster that tutti runs in
+    /// Connect to the cluster that tutti runs in
     #[arg(long, conflicts_with = "sandbox")]
     pub in_cluster: bool,
-    /// An embedded cluster in the process: to try things out
+    /// Use an embedded cluster in the tutti process, for tests
     #[arg(long)]
     pub sandbox: bool,
-    /// For selectors of rings, layers and apps; several times
+    /// Label of the cluster, for selectors of rings, layers and apps; repeatable
     #[arg(long = "label", value_name = "KEY=VALUE")]
     pub labels: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub struct NewTemplateArgs {
-    /// base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
+    /// Layer to write: base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
     pub layer: String,
-    /// Also a template that extends the lower one of this name, for example deployment.yaml.j2
+    /// Template to write too, which extends the template of this name in a lower layer, for example
+    /// deployment.yaml.j2
     #[arg(long, value_name = "FILE")]
     pub extend: Option<String>,
-    /// Of a cluster layer: the labels of its clusters; without one, the cluster of this name
+    /// Label that selects the clusters of a cluster layer, repeatable; default: the cluster with the name of the
+    /// layer
     #[arg(long = "label", value_name = "KEY=VALUE")]
     pub labels: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub struct NewNotificationArgs {
+    /// Name of the route; the file is notifications/NAME.yaml
     pub name: String,
-    /// feishu, dingtalk, wecom, slack, teams, generic, email
+    /// Service that receives the messages: feishu, dingtalk, wecom, slack, teams, generic or email
     #[arg(long)]
     pub service: String,
-    /// Of the messages: en or zh
+    /// Language of the messages: en or zh
     #[arg(long, default_value = "en")]
     pub language: String,
 }
 
 #[derive(Args, Debug)]
 pub struct NewServerArgs {
+    /// Name of the server; the file is servers/NAME.yaml
     pub name: String,
-    /// The last day, as 2027-01-31
+    /// Last day that the server is paid for, such as 2027-01-31
     #[arg(long, value_name = "DATE")]
     pub expires: String,
-    /// A name or an address of it
+    /// Host name or address of the server
     #[arg(long)]
     pub address: Option<String>,
-    /// Whom it is rented from
+    /// Provider of the server
     #[arg(long)]
     pub provider: Option<String>,
-    /// The cluster that it is a node of
+    /// Cluster that the server is a node of
     #[arg(long)]
     pub cluster: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub struct NewPolicyArgs {
-    /// Of the policy
+    /// Name of the shipped policy; without it, the shipped policies are listed
     #[arg(value_parser = policies::names())]
     pub name: Option<String>,
 }

@@ -22,34 +22,35 @@ use crate::report::pipeline_report::AppReportFilter;
 pub struct WaitArgs {
     #[command(flatten)]
     server: ApiServerArgs,
-    /// A commit of the branch that is deployed: all of it, or its first digits, at least seven
+    /// Commit of the deployed branch, as the full hash or at least its first seven digits
     #[arg(long, value_name = "SHA", value_parser = commit, required_unless_present = "app", conflicts_with_all = ["app", "ring", "version"])]
     commit: Option<String>,
-    /// An app
+    /// App to wait for
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = app)]
     app: Option<AppId>,
-    /// With --app: on the clusters of this ring alone
+    /// With --app: wait only for the clusters of this ring
     #[arg(long, value_name = "RING")]
     ring: Option<String>,
-    /// With --app: not before it has this version
+    /// With --app: wait until the app has this version
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// What for
+    /// State to wait for
     #[arg(long = "for", value_enum, default_value_t, value_name = "STATE")]
     goal: WaitGoal,
-    /// The longest to wait, as 90s or 5m; a number alone is seconds
+    /// Maximum time to wait, such as 90s or 5m; a number without a unit is in seconds
     #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum WaitGoal {
-    /// All is applied and well
+    /// All objects are applied and healthy
     #[default]
     Healthy,
-    /// It is known what there is to do
+    /// The plan is known; it may not be applied yet
     Planned,
 }
 

@@ -15,15 +15,15 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum LiveCommand {
-    /// Build the programs into the cache (minutes the first time)
+    /// Build the programs into the cache (takes minutes the first time)
     Build,
     /// Start clusters and a Gitea in the background, and print how to reach them
     Up(up::UpOptions),
-    /// Say what runs and how to reach it
+    /// Print the running clusters and Gitea, and how to reach them
     Status,
-    /// Stop what `up` started
+    /// Stop the clusters and the Gitea that `up` started
     Down,
-    /// Own the processes until told to stop (started by `up`)
+    /// Run as the parent of all processes until a stop signal (started by `up`)
     #[command(hide = true)]
     Hold(up::UpOptions),
 }

@@ -13,13 +13,13 @@ use super::{programs, tier_state};
 
 #[derive(Args)]
 pub struct UpOptions {
-    /// How many clusters (about 500 MB of memory each)
+    /// Number of clusters (about 500 MB of memory each)
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub clusters: u32,
-    /// Names of the clusters, instead of cluster-1, cluster-2, …
+    /// Names of the clusters; default: cluster-1, cluster-2, …
     #[arg(long, value_delimiter = ',', conflicts_with = "clusters")]
     pub names: Vec<String>,
-    /// No Gitea
+    /// Start no Gitea
     #[arg(long)]
     pub no_gitea: bool,
 }

@@ -16,7 +16,7 @@ use super::{
 pub struct DistOptions {
     #[command(flatten)]
     programs: ReleasePrograms,
-    /// The folder to write, emptied first
+    /// Folder to write into; its previous content is deleted
     #[arg(long, value_name = "DIR", default_value = "target/release-files")]
     out: PathBuf,
 }

@@ -20,16 +20,16 @@ use super::{IMAGE_LIMIT, VERSION, architecture, figure, fresh_folder, licenses, 
 pub struct ImageOptions {
     #[command(flatten)]
     programs: ReleasePrograms,
-    /// The folder to write, emptied first
+    /// Folder to write into; its previous content is deleted
     #[arg(long, value_name = "DIR", default_value = "target/image")]
     out: PathBuf,
-    /// Also the layout as one file
+    /// Also write the layout as one tar file
     #[arg(long)]
     tar: bool,
-    /// amd64 or arm64; by default what this machine is
+    /// Architecture of the image, amd64 or arm64; default: the architecture of this machine
     #[arg(long, value_name = "ARCHITECTURE")]
     arch: Option<String>,
-    /// Only pin the newest of Debian's packages that apt has
+    /// Only pin the newest versions of the Debian packages that apt has
     #[arg(long)]
     update_pins: bool,
 }

@@ -10,13 +10,13 @@ use super::{VERSION, build, figure, read};
 /// Most bytes of the stripped binary of the profile `dist`.
 const BINARY_LIMIT: u64 = 60_000_000;
 
-/// The programs that go in.
+/// Flags for the programs of a release.
 #[derive(Args)]
 pub struct ReleasePrograms {
-    /// A tutti that is built already, instead of a build with `--profile dist --features full`
+    /// Existing tutti binary to use; default: a build with `--profile dist --features full`
     #[arg(long, value_name = "FILE")]
     pub(super) binary: Option<PathBuf>,
-    /// No limits of size: for a binary of another profile
+    /// Skip the size limits, for a binary of another profile
     #[arg(long)]
     pub(super) any_size: bool,
 }

@@ -15,7 +15,7 @@ use server::SchemaServer;
 
 #[derive(Args)]
 pub struct SchemaOptions {
-    /// Ask this server instead of a new one
+    /// Kubeconfig of the API server to read; default: a new server is started
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
