@@ -247,6 +247,7 @@ mod tests {
             action: PlanAction::Wait,
             waits: true,
             approval: None,
+            cause: None,
             reason: "deleted when its app is healthy".to_owned(),
         };
         let deleting = Overview { deletions: vec![deletion], ..overview(Vec::new(), Vec::new()) };

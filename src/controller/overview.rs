@@ -197,7 +197,10 @@ impl ControllerState {
         });
         let going = self.prune.terminating.iter().map(|(key, going)| {
             let words = "being deleted".to_owned();
-            self.deletion_report(key, going.app.clone(), PlanAction::Delete, None, words)
+            DeletionReport {
+                reason: words,
+                ..self.deletion_report(key, going.app.clone(), PlanAction::Delete, None)
+            }
         });
         due.chain(waiting.map(|decided| self.decided_deletion(decided)))
             .chain(going)
@@ -209,7 +212,7 @@ impl ControllerState {
     /// The delete waits until this cluster was observed.
     fn blocked_report(&self, decided: &CandidateDecision, unseen: &ClusterName) -> DeletionReport {
         let words = format!("nothing is deleted before cluster {unseen} was read");
-        DeletionReport { waits: true, reason: words, ..self.decided_deletion(decided) }
+        DeletionReport { waits: true, cause: None, reason: words, ..self.decided_deletion(decided) }
     }
 
     /// Objects that were undesired on a cluster that is being listed again: they may still exist.
@@ -218,8 +221,8 @@ impl ControllerState {
         self.prune.undesired_since.keys().filter(|key| !going.contains_key(key)).filter_map(|key| {
             let observation = &self.clusters.get(&key.0)?.observation;
             let live = observation.objects.get(&key.1).filter(|_| !observation.complete)?;
-            let words = StepReason::ObservationIncomplete.to_string();
-            Some(self.deletion_report(key, AppId::parse(&live.app)?, PlanAction::Wait, None, words))
+            let cause = Some(&StepReason::ObservationIncomplete);
+            Some(self.deletion_report(key, AppId::parse(&live.app)?, PlanAction::Wait, cause))
         })
     }
 
@@ -244,9 +247,11 @@ impl ControllerState {
         let key = (candidate.cluster.clone(), candidate.object.clone());
         // A refusal of an earlier try is not the reason of this wait.
         let refusal = self.prune.refusal(&key).filter(|_| *action != PlanAction::Wait);
-        let words = refusal.map_or_else(|| reason.to_string(), ToOwned::to_owned);
-        let approval = reason.approval_digest().map(|digest| digest.short());
-        self.deletion_report(&key, candidate.app.clone(), *action, approval, words)
+        let report = self.deletion_report(&key, candidate.app.clone(), *action, Some(reason));
+        match refusal {
+            Some(refusal) => DeletionReport { cause: None, reason: refusal.to_owned(), ..report },
+            None => report,
+        }
     }
 
     fn deletion_report(
@@ -254,8 +259,7 @@ impl ControllerState {
         key: &(ClusterName, ObjectId),
         app: AppId,
         action: PlanAction,
-        approval: Option<String>,
-        reason: String,
+        cause: Option<&StepReason>,
     ) -> DeletionReport {
         let head = || self.head.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
         DeletionReport {
@@ -265,8 +269,9 @@ impl ControllerState {
             revision: self.prune.undesired_since.get(key).cloned().unwrap_or_else(head),
             action,
             waits: action == PlanAction::Wait,
-            approval,
-            reason,
+            approval: cause.and_then(StepReason::approval_digest).map(|digest| digest.short()),
+            reason: cause.map_or_else(String::new, StepReason::to_string),
+            cause: cause.cloned(),
         }
     }
 

@@ -63,6 +63,7 @@ impl ControllerState {
                 waits: true,
                 approval: None,
                 reason: reason.to_string(),
+                cause: Some(reason),
             })
         })
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::model::{AppId, Approval, ClusterName, Diagnostic, Digest, InstanceMode, PodCount, Revision};
-use crate::plan::{ObjectDiff, Plan, PlanAction};
+use crate::plan::{ObjectDiff, Plan, PlanAction, StepReason};
 use crate::rollout::{Confirmation, MeasurementResult, RolloutHold, UnitId, WaveReport};
 
 /// The state of a target. Ordered from good to bad.
@@ -177,6 +177,9 @@ pub struct DeletionReport {
     pub waits: bool,
     /// The digest to approve, if an approval is missing.
     pub approval: Option<String>,
+    /// `None` while it is being deleted, or after the cluster refused it: `reason` says more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<StepReason>,
     pub reason: String,
 }
 

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use sandbox::{RequestMatch, Sandbox};
+use tutti::report::Overview;
 
-use crate::support::fleet::TestFleet;
+use crate::support::fleet::{TestFleet, deletion_causes};
 use crate::support::live_objects;
 use crate::support::manifests::{config_map, deployment, objects_app};
 
@@ -34,6 +35,10 @@ fn delete_count(sandbox: &Sandbox) -> usize {
     sandbox.count_requests(&RequestMatch::any().verb("delete"))
 }
 
+fn waits_for_health_on_gz1(now: &Overview) -> bool {
+    deletion_causes(now).iter().any(|cause| cause["code"] == "waitsForHealth" && cause["on"] == "gz1")
+}
+
 async fn wait_for_effects() {
     tokio::time::sleep(Duration::from_secs(120)).await;
 }
@@ -46,10 +51,7 @@ async fn moved_app_is_healthy_before_old_copy_goes() {
     let changes = [(APP, Some(app_on("gz1"))), (MANIFESTS, Some(web_deployment("broken-2")))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     fleet.push(&running, "To gz1, where it does not start", &changes).await;
-    let reason = "no longer rendered, deleted when its app is healthy on gz1";
-    running
-        .until("a delete that waits", |now| now.deletions.iter().any(|it| it.reason.starts_with(reason)))
-        .await;
+    running.until("a delete that waits", waits_for_health_on_gz1).await;
     wait_for_effects().await;
     assert_eq!(delete_count(fleet.cluster("bj1")), 0);
 
@@ -70,11 +72,9 @@ async fn paused_deployment_without_pods_replaces_nothing() {
     let changes = [(APP, Some(app_on("gz1"))), (MANIFESTS, Some(paused))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     fleet.push(&running, "To gz1, paused", &changes).await;
-    let reason = "no longer rendered, deleted when its app is healthy on gz1";
     running
         .until("a delete that waits for one that is settled", |now| {
-            now.deletions.iter().any(|it| it.reason.starts_with(reason))
-                && now.targets.iter().all(|it| it.phase.is_done())
+            waits_for_health_on_gz1(now) && now.targets.iter().all(|it| it.phase.is_done())
         })
         .await;
     wait_for_effects().await;

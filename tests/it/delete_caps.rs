@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
+use serde_json::json;
 use tutti::manifest::approval_to_yaml;
 use tutti::model::{Approval, Digest, InstanceMode, Revision};
 use tutti::report::Overview;
@@ -11,7 +12,7 @@ use super::prune::{
     MAP_COUNT, config_maps, delete_count, managed_names, numbered_maps, settings_fleet, wait_for_effects,
 };
 use crate::support::connections::ProcessConnections;
-use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::fleet::{RunningController, TestFleet, deletion_causes};
 use crate::support::manifests::{INSTANCE, config_map, deployment, objects_app};
 
 const MAPS_FILE: &str = "apps/settings/objects/maps.yaml";
@@ -41,9 +42,10 @@ async fn many_deletes_wait_for_an_approval() {
     assert_eq!(approval.objects.len(), MAP_COUNT);
     let now = running.overview.borrow().clone();
     assert_eq!(waiting_delete_count(&now), MAP_COUNT);
-    let expected =
-        format!("12 deletes are more than the cap of 3, waits for approval {}", approval.digest().short());
-    assert!(now.deletions.iter().all(|it| it.reason == expected), "{:?}", now.deletions[0]);
+    let digest = approval.digest();
+    let expected = json!({"code": "overCap", "pending": MAP_COUNT, "cap": 3, "digest": digest});
+    assert!(deletion_causes(&now).iter().all(|cause| *cause == expected), "{:?}", now.deletions[0]);
+    assert_eq!(now.deletions[0].approval, Some(digest.short()));
     wait_for_effects().await;
     assert_eq!(delete_count(fleet.cluster("bj1")), 0);
 
@@ -113,7 +115,8 @@ async fn deletes_over_the_cap_need_an_approval() {
     check(&[(maps, Some(&numbered_maps(2..MAP_COUNT)))]).await;
     let now = running.overview.borrow().clone();
     assert_eq!(waiting_delete_count(&now), 2);
-    assert!(now.deletions[0].reason.starts_with("was over the cap before, waits for approval"), "{now:?}");
+    let cause = &deletion_causes(&now)[0];
+    assert!(cause["code"] == "overCap" && cause["pending"].as_u64() <= cause["cap"].as_u64(), "{now:?}");
     // An object that was desired again starts over.
     check(&[(maps, Some(&numbered_maps(0..MAP_COUNT)))]).await;
     let revision = fleet.push(&running, "Two", &[(maps, Some(&numbered_maps(2..MAP_COUNT)))]).await;
@@ -322,7 +325,8 @@ async fn cap_needs_counts_of_the_whole_fleet() {
     fleet.cluster("gz1").set_latency(Duration::from_secs(5));
     let running = fleet.start().await;
     let now = running.until("deletes that wait", |now| !now.deletions.is_empty()).await;
-    assert!(now.deletions[0].reason.starts_with("7 deletes are more than the cap of 5"), "{now:?}");
+    let cause = &deletion_causes(&now)[0];
+    assert_eq!((&cause["code"], &cause["pending"], &cause["cap"]), (&json!("overCap"), &json!(7), &json!(5)));
     running.until_converged(&revision).await;
     assert_eq!(delete_count(fleet.cluster("bj1")), 7);
 }
@@ -335,7 +339,8 @@ async fn cap_waits_for_clusters_never_seen() {
     let running = fleet.start().await;
     wait_for_effects().await;
     let now = running.overview.borrow().clone();
-    assert!(now.deletions[0].reason.starts_with("7 deletes are more than the cap of 5"), "{now:?}");
+    let cause = &deletion_causes(&now)[0];
+    assert_eq!((&cause["code"], &cause["pending"], &cause["cap"]), (&json!("overCap"), &json!(7), &json!(5)));
     fleet.cluster("gz1").set_down(false);
     running.until_converged(&revision).await;
     assert_eq!(delete_count(fleet.cluster("bj1")), 7);
@@ -380,7 +385,7 @@ async fn partial_placement_again_frees_nothing() {
     running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "A mistake", &[("apps/settings/app.yaml", Some(&nowhere))]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
-    assert!(now.deletions[0].reason.contains("placed on no cluster"), "{now:?}");
+    assert_eq!(deletion_causes(&now)[0]["code"], "placedNowhere", "{now:?}");
     let back =
         [("apps/settings/app.yaml", Some(app.as_str())), (MAPS_FILE, Some(&numbered_maps(2..MAP_COUNT)))];
     fleet.push(&running, "Most of it", &back).await;

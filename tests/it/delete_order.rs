@@ -6,7 +6,7 @@ use sandbox::RequestMatch;
 use serde_json::json;
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::fleet::{RunningController, TestFleet, deletion_causes};
 use crate::support::live_objects;
 use crate::support::manifests::{self, config_map, deployment, objects_app};
 
@@ -138,8 +138,7 @@ spec:
         }
         fleet.push(&running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
         let now = running.until("a wish", |now| now.approvals_wanted.len() == 1).await;
-        let reason = &now.deletions[0].reason;
-        assert!(reason.starts_with("its volume claims would be deleted with it"), "{reason}");
+        assert_eq!(deletion_causes(&now)[0]["code"], "claimsGoAlong", "{:?}", now.deletions);
         tokio::time::sleep(Duration::from_secs(300)).await;
         assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("delete")), 0);
     }

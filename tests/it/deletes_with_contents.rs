@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch, Sandbox};
 use tutti::manifest::approval_to_yaml;
+use tutti::report::Overview;
 
-use crate::support::fleet::TestFleet;
+use crate::support::fleet::{TestFleet, deletion_causes};
 use crate::support::live_objects;
 use crate::support::manifests::{config_map, definition, namespace, objects_app};
 
@@ -44,10 +45,10 @@ async fn check_stays_while_content_desired(holder: &str, kind: &str, name: &str,
     cluster.fail_next(RequestMatch::any().verb("apply").name("inside"), 5, Fault::internal_error());
     let approved = [("approvals/gone.yaml", Some(approval.as_str())), (INSIDE_FILE, Some(inside))];
     fleet.push(&running, "Approve, and want something in it", &approved).await;
-    let now = running
-        .until("it waits", |now| now.deletions.iter().any(|it| it.reason.contains("kept while")))
-        .await;
-    assert!(now.deletions[0].reason.ends_with("inside in it is rendered"), "{:?}", now.deletions);
+    let waits = |now: &Overview| deletion_causes(now).iter().any(|cause| cause["code"] == "waitsForContents");
+    let now = running.until("it waits", waits).await;
+    let cause = deletion_causes(&now)[0].to_string();
+    assert!(cause.contains("inside"), "{cause}");
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(delete_count(cluster), 0);
     assert!(live_objects::api(cluster, kind, None).get_opt(name).await.expect("an answer").is_some());

@@ -10,7 +10,7 @@ use tutti::report::Overview;
 
 use crate::cluster_registry::{RegistryFleet, kubeconfig_data};
 
-use crate::support::fleet::TestFleet;
+use crate::support::fleet::{TestFleet, deletion_causes};
 use crate::support::live_objects;
 use crate::support::manifests::{self, component, config_map, objects_app};
 
@@ -148,7 +148,7 @@ async fn argo_18480_selector_without_clusters_deletes_nothing() {
     let changes: Vec<_> = clusters.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     fleet.push(&running, "Another word for it", &changes).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 4).await;
-    assert!(now.deletions.iter().all(|it| it.reason.starts_with("its app is placed on no cluster, waits")));
+    assert!(deletion_causes(&now).iter().all(|cause| cause["code"] == "placedNowhere"), "{now:?}");
     wait_for_effects().await;
     assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (0, before));
 }

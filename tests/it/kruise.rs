@@ -7,7 +7,7 @@ use sandbox::{RequestMatch, Sandbox};
 use serde_json::json;
 use tutti::report::{Overview, TargetPhase};
 
-use crate::support::fleet::{TestFleet, target};
+use crate::support::fleet::{TestFleet, deletion_causes, target};
 use crate::support::kruise::{self, KruisePodState};
 use crate::support::live_objects;
 use crate::support::manifests::objects_app;
@@ -94,8 +94,9 @@ async fn moving_set_stays_until_new_pods_are_ready() {
     let changes = [(APP, app_on("gz1")), (SET_FILE, clone_set(image))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
     let revision = fleet.push(&running, "To gz1, with an image that is not there", &changes).await;
-    let reason = "no longer rendered, deleted when its app is healthy on gz1";
-    let is_kept = |now: &Overview| now.deletions.iter().any(|it| it.reason.starts_with(reason));
+    let is_kept = |now: &Overview| {
+        deletion_causes(now).iter().any(|cause| cause["code"] == "waitsForHealth" && cause["on"] == "gz1")
+    };
     running.until("a delete that waits", is_kept).await;
     // No controller has processed the new set yet.
     tokio::time::sleep(Duration::from_secs(120)).await;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use sandbox::{RequestMatch, Sandbox};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tutti::plan::StepReason;
 
 use crate::support::connections::ProcessConnections;
-use crate::support::fleet::{TestFleet, set_observe_mode};
+use crate::support::fleet::{TestFleet, deletion_causes, set_observe_mode};
 use crate::support::live_objects;
 use crate::support::manifests::{config_map, deployment, objects_app};
 
@@ -69,8 +70,9 @@ async fn orphaned_app_keeps_objects_without_owner() {
     // The plan shows it before it happens.
     let looking = fleet.start_with(&ProcessConnections::unlimited(), set_observe_mode).await;
     let now = looking.until("what is orphaned", |now| now.deletions.len() == 2).await;
-    let words = "no longer rendered, orphaned by hand-over-legacy";
-    assert!(now.deletions.iter().all(|it| it.action.as_str() == "orphan" && it.reason == words), "{now:?}");
+    assert!(now.deletions.iter().all(|it| it.action.as_str() == "orphan"), "{now:?}");
+    let expected = json!({"code": "released", "approval": "hand-over-legacy"});
+    assert!(deletion_causes(&now).iter().all(|cause| *cause == expected), "{now:?}");
     looking.stop().await;
 
     let running = fleet.start().await;
@@ -119,7 +121,7 @@ async fn app_with_prune_never_keeps_its_objects() {
     assert_eq!(live_objects::managed_objects(fleet.cluster("bj1")).await.len(), 3);
     let orphans: Vec<&str> = now.orphans.iter().map(|it| it.object.as_str()).collect();
     assert_eq!(orphans, ["Deployment default/web", "ConfigMap default/map"]);
-    assert_eq!(now.orphans[0].reason, "no longer rendered, kept by an annotation");
+    assert_eq!(now.orphans[0].cause, Some(StepReason::KeepAnnotation));
 
     // An approval releases them.
     let revision = fleet.push(&running, "Hand it over", &[(APPROVAL_FILE, Some(ORPHAN_APPROVAL))]).await;

@@ -19,7 +19,7 @@ struct Names {
     sources: Vec<SourceFile>,
     /// Of a type, the sources that define it or have a block `impl` of it, as indexes.
     homes: BTreeMap<String, BTreeSet<usize>>,
-    /// Of a module of `src` or `tests/it`, all its text.
+    /// Of a module of `src` or `tests/it`, or of a crate, all its text.
     modules: BTreeMap<String, String>,
     rust_path: Regex,
     type_name: Regex,
@@ -39,7 +39,7 @@ impl Names {
             for found in definition.captures_iter(text).chain(block.captures_iter(text)) {
                 homes.entry(found[1].to_owned()).or_default().insert(index);
             }
-            let below = path.strip_prefix("src/").or_else(|| path.strip_prefix("tests/it/"));
+            let below = ["src/", "tests/it/", "crates/"].iter().find_map(|folder| path.strip_prefix(folder));
             if let Some(module) = below.and_then(|path| path.split('/').next()) {
                 modules.entry(module.trim_end_matches(".rs").to_owned()).or_default().push_str(text);
             }
@@ -77,7 +77,7 @@ impl Names {
         let mut parts: Vec<&str> = member.trim_end_matches("::*").split("::").collect();
         let item = parts.pop().filter(|item| self.word.is_match(item))?;
         let has = |pattern: String| regex(&pattern).is_match(text);
-        if !parts.iter().all(|part| has(format!(r"\bmod\s+{part}\b"))) {
+        if !parts.iter().all(|part| has(format!(r"\b(?:mod|struct|enum|trait)\s+{part}\b"))) {
             return Some("no such module");
         }
         let kinds = "fn|struct|enum|trait|mod|const|static|type";

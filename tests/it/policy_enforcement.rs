@@ -9,7 +9,7 @@ use tutti::report::{Overview, TargetPhase};
 use crate::drift::{MANIFESTS, SingleCluster};
 use crate::field_ownership::with_other_selector;
 use crate::support::connections::ProcessConnections;
-use crate::support::fleet::{RunningController, TestFleet, set_observe_mode, target};
+use crate::support::fleet::{RunningController, TestFleet, deletion_causes, set_observe_mode, target};
 use crate::support::forge::GiteaStatusServer;
 use crate::support::live_objects;
 use crate::support::log::CapturedLog;
@@ -287,8 +287,8 @@ async fn denied_delete_waits() {
     fleet.clear_requests();
     let gone = fleet.push(&running, "Without b", &[(MAPS_FILE, Some(&config_maps(&[("a", "2")])))]).await;
     let is_said = |now: &Overview| {
-        let reasons = now.deletions.iter().map(|it| (it.waits, it.reason.as_str()));
-        reasons.collect::<Vec<_>>() == [(true, "policy keep denies it: it stays")]
+        let denied = json!({"code": "denied", "policy": "keep", "message": "it stays"});
+        now.deletions.iter().all(|it| it.waits) && deletion_causes(now) == [denied]
     };
     running.until("a denied delete", is_said).await;
     tokio::time::sleep(LONG_WAIT).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::{Fault, RequestMatch, Sandbox};
 use serde_json::json;
 
-use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::fleet::{RunningController, TestFleet, deletion_causes, target};
 use crate::support::live_objects;
 use crate::support::manifests::{config_map, deployment, objects_app};
 
@@ -58,7 +58,7 @@ async fn repository_errors_block_all_deletes() {
         )
         .await;
     let now = running.until("a delete that waits", |now| now.deletions.len() == 1).await;
-    assert_eq!(now.deletions[0].reason, "nothing is deleted while the config repository has errors");
+    assert_eq!(deletion_causes(&now)[0]["code"], "fleetInvalid");
     assert!(now.deletions[0].waits);
     wait_for_effects().await;
     assert_eq!(delete_count(fleet.cluster("bj1")), 0, "at {}", revision.short());
@@ -180,10 +180,7 @@ async fn old_object_is_deleted_after_new_is_healthy() {
             now.targets.iter().all(|it| it.phase == tutti::report::TargetPhase::Degraded)
         })
         .await;
-    assert!(
-        now.deletions[0].reason.starts_with("no longer rendered, deleted when its app is healthy: "),
-        "{now:?}"
-    );
+    assert_eq!(deletion_causes(&now)[0]["code"], "waitsForHealth", "{now:?}");
     wait_for_effects().await;
     assert_eq!(delete_count(fleet.cluster("bj1")), 0);
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use sandbox::{RequestMatch, Sandbox};
+use serde_json::{Value, json};
 use tutti::manifest::approval_to_yaml;
 use tutti::report::Overview;
 
-use crate::support::fleet::TestFleet;
+use crate::support::fleet::{TestFleet, deletion_causes};
 use crate::support::forge::GiteaStatusServer;
 use crate::support::live_objects;
 use crate::support::manifests::{self, component, config_map, namespace, objects_app};
@@ -111,9 +112,8 @@ async fn delete_cap_applies_to_removed_clusters() {
     running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Without gz1", &[(GZ1_FILE, Some(&removed_cluster()))]).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 12).await;
-    assert!(
-        now.deletions.iter().all(|it| it.reason.starts_with("12 deletes are more than the cap of 4, waits"))
-    );
+    let is_over = |cause: &Value| cause["code"] == "overCap" && cause["pending"] == 12 && cause["cap"] == 4;
+    assert!(deletion_causes(&now).iter().all(is_over), "{now:?}");
     wait_for_effects().await;
     assert_eq!(deleted_resources(fleet.cluster("gz1")), Vec::<String>::new());
 
@@ -132,10 +132,8 @@ async fn deletes_wait_for_health_on_other_clusters() {
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     let revision = fleet.push(&running, "Without gz1", &[(GZ1_FILE, Some(&removed_cluster()))]).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 2).await;
-    assert!(
-        now.deletions[0].reason.starts_with("no longer rendered, deleted when its app is healthy on bj1"),
-        "{now:?}"
-    );
+    let cause = &deletion_causes(&now)[0];
+    assert_eq!((&cause["code"], &cause["on"]), (&json!("waitsForHealth"), &json!("bj1")), "{now:?}");
     wait_for_effects().await;
     assert_eq!(live_objects::managed_objects(fleet.cluster("gz1")).await.len(), 2);
     fleet.cluster("bj1").set_down(false);
@@ -167,7 +165,7 @@ async fn app_without_remaining_cluster_needs_an_approval() {
     running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Without gz1", &[(GZ1_FILE, Some(&removed_cluster()))]).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 2).await;
-    assert!(now.deletions[0].reason.starts_with("its app is placed on no cluster, waits for approval"));
+    assert_eq!(deletion_causes(&now)[0]["code"], "placedNowhere");
     wait_for_effects().await;
     assert_eq!(fleet.cluster("gz1").count_requests(&RequestMatch::any().verb("delete")), 0);
 }

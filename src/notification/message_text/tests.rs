@@ -61,6 +61,7 @@ fn deletion(object: &str, approval: Option<&str>) -> DeletionReport {
         action: crate::plan::PlanAction::Delete,
         waits: approval.is_some(),
         approval: approval.map(ToOwned::to_owned),
+        cause: None,
         reason: String::new(),
     }
 }

@@ -314,6 +314,7 @@ fn delete(app: &str, approval: Option<&str>) -> DeletionReport {
         action: PlanAction::Wait,
         waits: true,
         approval: approval.map(ToOwned::to_owned),
+        cause: None,
         reason: "over the cap".to_owned(),
     }
 }

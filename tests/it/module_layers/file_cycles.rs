@@ -165,7 +165,7 @@ impl CrateFiles {
     }
 }
 
-/// `a/b.rs` is `b`, and so is `a/b/mod.rs`.
+/// Both `plan/step.rs` and `plan/step/mod.rs` are `step`.
 fn module_name(file: &str) -> &str {
     let path = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
     path.rsplit('/').next().unwrap_or(path)

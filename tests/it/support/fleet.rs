@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox::{RequestRecord, Sandbox, SandboxOptions};
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -302,6 +303,12 @@ pub fn target<'a>(overview: &'a Overview, cluster: &str, app: &str) -> &'a Targe
     let found =
         overview.targets.iter().find(|it| it.cluster.as_str() == cluster && it.app.to_string() == app);
     found.unwrap_or_else(|| panic!("no {app} on {cluster}: {}", describe_overview(overview)))
+}
+
+/// Why each object is deleted, or why not yet, as programs read it: `code` and its fields.
+pub fn deletion_causes(overview: &Overview) -> Vec<Value> {
+    let causes = overview.deletions.iter().map(|it| serde_json::to_value(&it.cause));
+    causes.collect::<Result<_, _>>().expect("causes as JSON")
 }
 
 /// Only plans, whatever the repository says.
