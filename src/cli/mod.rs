@@ -59,6 +59,7 @@ mod trigger_tokens;
 mod wait;
 mod why;
 mod width;
+mod wrapped_line;
 
 use std::process::ExitCode;
 

@@ -14,7 +14,7 @@ use super::process::{ProcessArgs, ProcessSettings};
 use super::revisions::{self, PlanFormat, RevisionArgs};
 use super::rollout::with_latest_note;
 use super::timeout::timeout;
-use super::width::say_wrapped;
+use super::wrapped_line::say_wrapped;
 use super::{diagnostics, get, session};
 use crate::controller::RunUntil;
 use crate::fleet::Target;

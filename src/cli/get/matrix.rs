@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::output::{say, table};
 use super::super::progress;
 use super::super::width::{self, first_names};
+use super::super::wrapped_line::say_wrapped;
 use super::approvals::write_approvals;
 use crate::model::AppId;
 use crate::report::{ClusterReport, Overview, TargetPhase, TargetReport, version};
@@ -16,7 +17,7 @@ pub fn write_matrix(overview: &Overview, is_wide: bool) {
     lines(overview, if is_wide { None } else { Some(width::terminal_columns()) }).iter().for_each(|line| {
         match line {
             MatrixLine::Row(text) => say!("{text}"),
-            MatrixLine::Problem(text) => width::say_wrapped(text),
+            MatrixLine::Problem(text) => say_wrapped(text),
         }
     });
     write_approvals(overview);

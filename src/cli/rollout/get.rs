@@ -10,7 +10,7 @@ use super::super::get::write_next_steps;
 use super::super::output::{self, OutputFormat, say};
 use super::super::process::ProcessArgs;
 use super::super::timeout::timeout;
-use super::super::width::say_wrapped;
+use super::super::wrapped_line::say_wrapped;
 use super::super::{diagnostics, session};
 use super::view;
 use crate::controller::RunUntil;

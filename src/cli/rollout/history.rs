@@ -95,7 +95,10 @@ fn write_history(changes: &[AppHistoryCommit], others: &BTreeMap<Revision, Vec<S
     output::write_table(&output::fit_terminal(lines));
     for (revision, units) in others {
         let units = first_names(units, MAX_NAMED_UNITS);
-        super::super::width::say_wrapped(&format!("{units}: {}, which is not among these", revision.short()));
+        super::super::wrapped_line::say_wrapped(&format!(
+            "{units}: {}, which is not among these",
+            revision.short()
+        ));
     }
 }
 

@@ -14,7 +14,7 @@ use super::super::output::{say, tell};
 use super::super::process::ProcessArgs;
 use super::super::session::{RepositoryUnreadable, RunOptions, Session};
 use super::super::timeout::timeout;
-use super::super::width::say_wrapped;
+use super::super::wrapped_line::say_wrapped;
 use super::view;
 use crate::controller::{RunEnding, RunUntil};
 use crate::model::Diagnostic;

@@ -138,9 +138,11 @@ impl CrateFiles {
             at.pop()?;
         }
         let file = self.modules.get(&at)?;
+        // `pub use say;` exports a macro of the file itself.
+        let exports = file.names.iter().filter(|name| name.is_export && name.path.len() > 1);
         let exported = whole
             .get(at.len())
-            .and_then(|item| file.names.iter().find(|name| name.is_export && name.path.last() == Some(item)));
+            .and_then(|item| exports.into_iter().find(|name| name.path.last() == Some(item)));
         match exported {
             // An export of an export of … ends.
             Some(name) if depth < 8 => self.home(&at, &name.path, depth + 1),

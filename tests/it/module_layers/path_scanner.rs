@@ -112,7 +112,7 @@ impl PathReader<'_> {
         let mut before = before.peekable();
         if before.next_if(|token| **token == Token::Other(')')).is_some() {
             let in_parentheses = |token: &&Token| matches!(token, Token::Word(_) | Token::Separator);
-            while before.next_if(|token| in_parentheses(&token)).is_some() {}
+            while before.next_if(in_parentheses).is_some() {}
             before.next();
         }
         before.next() == Some(&Token::Word("pub".to_owned()))
