@@ -41,7 +41,7 @@ struct RbacArgs {
     /// Folder of the config repository; its files are read from disk, including uncommitted changes
     #[arg(long, default_value = ".", value_name = "PATH")]
     repo: PathBuf,
-    /// Folder in the config repository that contains the manifests; default: the root
+    /// Folder in the config repository that contains the manifests
     #[arg(long, default_value = ".", value_name = "PATH")]
     path: PathBuf,
     /// Commit, branch or tag to read instead of the files on disk

@@ -31,7 +31,7 @@ pub struct GrantArgs {
     /// Service in the cluster
     #[arg(long, env = "TUTTI_ALLOW_HTTP", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub allow_http: Vec<String>,
-    /// Host that may serve charts although another host redirects or refers to it, or its address is private
+    /// Host that may serve charts even if it is named only by a redirect or another host, or has a private address
     #[arg(long, env = "TUTTI_CHART_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
     pub chart_host: Vec<String>,
     /// Host that an Analysis may send credentials to, and may call although its address is private

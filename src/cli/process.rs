@@ -30,7 +30,7 @@ pub struct ProcessArgs {
     /// Folder in the config repository that contains the manifests; default: the root
     #[arg(long, env = "TUTTI_PATH")]
     pub path: Option<String>,
-    /// File with the token for an https repository; it has priority over --token-env
+    /// File with the token for an https repository; it takes precedence over --token-env
     #[arg(long, env = "TUTTI_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Environment variable with the token for an https repository

@@ -39,7 +39,7 @@ pub struct RunArgs {
     /// Environment variable with the token for /api/v1, at least 16 bytes; without a token, the API is disabled
     #[arg(long, env = "TUTTI_API_TOKEN_ENV", value_name = "NAME")]
     api_token_env: Option<String>,
-    /// Lease of the leader in the home cluster; default: `tutti`, with --once none. The default of NAMESPACE is that
+    /// Lease of the leader in the home cluster; default: `tutti`, without a home cluster or with --once none. The default of NAMESPACE is that
     /// of the tutti pod or the home kubeconfig
     #[arg(long, env = "TUTTI_LEASE", value_name = "[NAMESPACE/]NAME")]
     lease: Option<String>,

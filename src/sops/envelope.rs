@@ -192,7 +192,7 @@ impl EnvelopeReader<'_> {
                 Some(entry) => {
                     let message =
                         format!("encrypted with keys that are not supported: {}", others.join(", "));
-                    let help = "add an age recipient: `sops rotate --add-age AGE1…`";
+                    let help = "add an age recipient: `sops rotate -i --add-age age1… FILE`";
                     self.refuse(message, entry.location(self.file), help);
                 }
                 None => self.wrong("`sops` names no recipient", location.clone()),
@@ -229,7 +229,7 @@ impl Envelope {
         }
         let message =
             format!("this file is encrypted for {names}, and no identity that was given is one of them");
-        let help = "give the identity of one of them, or add yours: `sops rotate --add-age AGE1…`";
+        let help = "give the identity of one of them, or add yours: `sops rotate -i --add-age age1… FILE`";
         Err(error(codes::WRONG_IDENTITY, message).help(help).into())
     }
 }

@@ -22,13 +22,13 @@ use crate::rollout::RolloutHold;
 pub struct ApproveRolloutArgs {
     /// App, as NAMESPACE/NAME or as NAME if it is unique
     app: String,
-    /// Last wave that may open; default: the next wave that needs a confirmation
+    /// Last wave that may open; default: the last one before the next confirmation, analysis or status
     #[arg(long, value_name = "WAVE", conflicts_with = "retry")]
     through: Option<String>,
     /// Retry the version that failed and was reverted, or measure a failed analysis again
     #[arg(long)]
     retry: bool,
-    /// Window to override: the current version may begin although the window is closed
+    /// Window to override: the current version may roll out although the window is shut
     #[arg(long = "override", value_name = "WINDOW", conflicts_with_all = ["retry", "through"])]
     window: Option<String>,
     #[command(flatten)]

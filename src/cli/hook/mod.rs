@@ -16,7 +16,7 @@ pub struct HookArgs {
 
 #[derive(Debug, Subcommand)]
 enum HookCommand {
-    /// Print the response of a receiver to a delivery and the resulting hint, without a running tutti
+    /// Print the response of a receiver to a delivery, and what tutti would read again, without a running tutti
     Verify(verify::HookVerifyArgs),
     /// List the latest webhook deliveries to a running tutti; the environment variable TUTTI_API_TOKEN contains its
     /// token

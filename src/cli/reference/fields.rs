@@ -37,8 +37,8 @@ The tables of the kinds list the fields of `spec`.
 |---|---|---|---|
 | `apiVersion` | text | required | One of the versions that the section of the kind lists; the first is the native one. |
 | `kind` | text | required | Name of the kind: the heading of its section. |
-| `metadata.name` | DNS label or DNS name | required | Name of the manifest, unique within its kind and namespace. |
-| `metadata.namespace` | DNS label | `defaults.namespace` of the Instance | Namespace, for the kinds that have one. |
+| `metadata.name` | DNS label or DNS name | required | Name of the manifest, unique within its kind; for an app, among all apps of its namespace. |
+| `metadata.namespace` | DNS label | `defaults.namespace` of the Instance | Namespace of an app or Route; a Route without it belongs to an app in its folder. |
 | `metadata.labels` | map of label values |  | Labels of the manifest, as in Kubernetes. |
 | `metadata.annotations` | map of texts |  | Annotations, as in Kubernetes; tutti reads [some](annotations.md#read-on-manifests-of-apps). |
 ";

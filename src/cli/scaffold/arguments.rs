@@ -17,7 +17,7 @@ pub struct InitArgs {
     /// Namespace of apps whose manifest has none
     #[arg(long, default_value = "default")]
     pub namespace: String,
-    /// Set mode `observe`: plan and report only, to begin with existing clusters
+    /// Set mode `observe`: plan and report only, as a first step with existing clusters
     #[arg(long)]
     pub observe: bool,
     /// URL of the Gitea or Forgejo that receives commit statuses
@@ -26,7 +26,7 @@ pub struct InitArgs {
     /// Name of the config repository at the forge, as OWNER/NAME
     #[arg(long, value_name = "OWNER/NAME", requires = "forge")]
     pub forge_repository: Option<String>,
-    /// Also write the app and the home cluster that run tutti; allowed for an existing repository. tutti reads the
+    /// Also write the app that runs tutti, and its home cluster; allowed for an existing repository. tutti reads the
     /// repository from URL
     #[arg(long, value_name = "URL")]
     pub install: Option<String>,

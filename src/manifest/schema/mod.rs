@@ -72,12 +72,12 @@ pub fn schema_of(kind: ManifestKind, hub: &Hub) -> Result<Option<Value>, Vec<Dia
     let name = part("name");
     let mut metadata = json!({
         "name": {"$ref": format!("#/definitions/{}", name.as_str().unwrap_or("subdomain")),
-            "description": "Name of the manifest, unique within its kind and namespace."},
+            "description": "Name of the manifest, unique within its kind; for an app, among all apps of its namespace."},
         "labels": {"$ref": "#/definitions/labels", "description": "Labels of the manifest."},
         "annotations": {"$ref": "#/definitions/annotations"},
     });
     if part("namespaced") == true {
-        metadata["namespace"] = json!({"$ref": "#/definitions/label", "description": "Namespace of the app; `defaults.namespace` of the Instance if empty."});
+        metadata["namespace"] = json!({"$ref": "#/definitions/label", "description": "Namespace of the app; if empty, `defaults.namespace` of the Instance, for a Route that of the app in its folder."});
     }
     let mut spec = part("spec");
     spec["description"] = json!("Desired state.");
