@@ -1,4 +1,4 @@
-//! State of the status and API routers: the overview, the hooks, the metrics, the leadership.
+//! State of the status and API routers: the overview, the webhooks, the metrics, the leadership.
 
 use std::sync::Arc;
 

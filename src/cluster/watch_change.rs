@@ -1,4 +1,4 @@
-//! What a watch reports.
+//! The events of a watch.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What the controller receives and publishes while it runs.
+//! The inputs and outputs of the controller.
 
 use std::sync::Arc;
 

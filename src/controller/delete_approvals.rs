@@ -1,4 +1,4 @@
-//! What the approval rules require before a delete.
+//! Missing approvals of deletes, by the approval rules.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

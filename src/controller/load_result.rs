@@ -12,7 +12,7 @@ use crate::model::{Revision, Snapshot};
 pub struct GitLoadResult {
     /// `None`: nothing new.
     pub news: Option<LoadedHead>,
-    /// A hook named a commit that the remote does not have yet.
+    /// A webhook named a commit that the remote does not have yet.
     pub is_behind: bool,
     /// The remote returned a commit that does not descend from the last one.
     pub non_fast_forward: Option<Revision>,

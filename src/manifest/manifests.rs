@@ -1,4 +1,4 @@
-//! What the manifests of one snapshot hold.
+//! The content of all manifests of a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What was decided about each object that no app renders any more, and its step in a plan.
+//! The decision about each object that no app renders any more, and its step in a plan.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

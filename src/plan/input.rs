@@ -1,4 +1,4 @@
-//! What the plan of one app on one cluster depends on.
+//! The input of the plan of one app on one cluster.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The names of the layers that an app asks for.
+//! The names of the layers that an app names.
 
 use crate::model::AppSpec;
 

@@ -1,4 +1,4 @@
-//! Reads the text of a file of a layer, and refuses what the engine cannot take.
+//! Reads the text of a file of a layer, and refuses lines that are too long for the engine.
 
 use super::codes;
 use super::render_job::RenderJob;

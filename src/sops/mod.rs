@@ -1,9 +1,9 @@
 //! Decrypts SOPS files of the config repository in memory.
 //!
 //! [`decrypt_documents`] takes the documents of a file and the age identities of the process. It returns the plain documents, each with
-//! its encrypted values ([`EncryptedValues`](crate::model::EncryptedValues)). The format is that of `sops`: one data key for the file, wrapped for each recipient;
-//! every value encrypted alone and bound to its path; and a MAC over the values in file order. A change without `sops` is
-//! refused as far as the MAC reaches. It does not cover keys of plain values, empty texts, nulls, empty maps and lists, nor
+//! its encrypted values ([`EncryptedValues`](crate::model::EncryptedValues)). The format is that of `sops`: one data key for the
+//! file, wrapped for each recipient; every value encrypted alone and bound to its path; and a MAC over the values in file order. A
+//! change without `sops` is refused as far as the MAC reaches. It does not cover keys of plain values, empty texts, nulls, empty maps and lists, nor
 //! the border between two plain values; with `mac_only_encrypted`, no plain value at all.
 //!
 //! - `encrypted_file` decrypts one file, which [`sops_map`] recognises;

@@ -182,8 +182,12 @@ fn only_declared_units_import_each_other() {
             |file: &str| file == "tests.rs" || file.ends_with("/tests.rs") || file.contains("tests/");
         let files = rust_files(&folder).into_iter().map(read).filter(|(file, _)| !is_test(file));
         let files = files.map(|(file, text)| (module_path(&file), file, text));
-        for circle in CrateFiles::new(files.collect()).undeclared_circles() {
+        let files = CrateFiles::new(files.collect());
+        for circle in files.undeclared_circles() {
             found += &format!("{source}:\n{circle}");
+        }
+        for paragraph in files.needless_declarations() {
+            found += &format!("{source}: no such circle: {paragraph}\n");
         }
     }
     assert!(found.is_empty(), "files that import each other:\n{found}");
@@ -349,6 +353,9 @@ mod checked {
         assert!(circles(&[parent, child, ("plan/action.rs", "pub struct Action;")]).is_empty());
         let other = ("plan/action.rs", "pub struct Action;\nfn f() { crate::plan::run() }");
         assert_eq!(circles(&[parent, child, other]).len(), 1);
+        // The parent uses what it exports, and the child imports the parent.
+        let parent = ("plan/mod.rs", "mod step;\npub use step::run;\npub struct Action;\nfn f() { run() }");
+        assert_eq!(circles(&[parent, child]).len(), 1);
     }
 
     #[test]

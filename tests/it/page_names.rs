@@ -76,6 +76,9 @@ impl Names {
         let text = self.modules.get(name)?;
         let mut parts: Vec<&str> = member.trim_end_matches("::*").split("::").collect();
         let item = parts.pop().filter(|item| self.word.is_match(item))?;
+        if !parts.iter().all(|part| self.word.is_match(part)) {
+            return None;
+        }
         let has = |pattern: String| regex(&pattern).is_match(text);
         if !parts.iter().all(|part| has(format!(r"\b(?:mod|struct|enum|trait)\s+{part}\b"))) {
             return Some("no such module");

@@ -1,4 +1,4 @@
-//! One request as the log keeps it and faults select it.
+//! One request in the log of requests.
 
 /// One request, as the audit log of a server would name it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

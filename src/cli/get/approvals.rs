@@ -1,4 +1,4 @@
-//! What waits for a person, below a table: deletes, rollouts, and the commands for them.
+//! Deletes and rollouts that wait for a person, and the commands for them, below a table.
 
 use crate::cli::app_selection::AppSelection;
 use crate::cli::output::say;

@@ -6,10 +6,10 @@ mod tests;
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::Value;
 
-pub use poll::{WaitSubject, wait};
+pub use poll::{WaitGoal, WaitResult, WaitSubject, wait};
 
 use super::api_client::ApiServerArgs;
 use super::exit::Exit;
@@ -43,23 +43,6 @@ pub struct WaitArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum WaitGoal {
-    /// All objects are applied and healthy
-    #[default]
-    Healthy,
-    /// The plan is known; it may not be applied yet
-    Planned,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct WaitResult {
-    pub exit: Exit,
-    pub report: Option<Value>,
-    /// One line about it.
-    pub text: String,
 }
 
 fn commit(text: &str) -> Result<String, String> {

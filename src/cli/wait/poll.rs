@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use reqwest::StatusCode;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{WaitGoal, WaitResult};
 use crate::cli::api_client::{ApiClient, ApiReply};
 use crate::cli::exit::Exit;
 use crate::model::{AppId, short_line};
@@ -22,6 +22,23 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(2);
 /// In characters.
 const MAX_TEXT_CHARS: usize = 400;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum WaitGoal {
+    /// All objects are applied and healthy
+    #[default]
+    Healthy,
+    /// The plan is known; it may not be applied yet
+    Planned,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitResult {
+    pub exit: Exit,
+    pub report: Option<Value>,
+    /// One line about it.
+    pub text: String,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitSubject {

@@ -1,4 +1,4 @@
-//! What every check reads.
+//! The input of every check.
 
 use std::collections::{BTreeMap, BTreeSet};
 

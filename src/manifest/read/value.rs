@@ -305,3 +305,12 @@ impl ReadContext<'_> {
         .help("`name` or `domain.example/name`; letters, digits, `-`, `_` and `.`, at most 63 after the `/`");
     }
 }
+
+impl ReadContext<'_> {
+    /// Refuses a planned field or value, which must not be ignored.
+    pub fn not_yet(&mut self, what: &str, value: &ManifestValue<'_>) {
+        let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
+        self.mistake(codes::NOT_YET, format!("{what} is not supported yet"), location, &value.path)
+            .help("it comes in a later version; remove it until then");
+    }
+}

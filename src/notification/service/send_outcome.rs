@@ -1,4 +1,4 @@
-//! What became of a message that was sent.
+//! The result of sending a message.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is known about the apps at one moment.
+//! The known facts about the apps at one moment.
 
 use jiff::Timestamp;
 

@@ -1,10 +1,13 @@
 //! Files that import each other, directly or over others. A file that only passes a name on (`pub use`) does not import it:
-//! who uses the name imports the file that defines it.
+//! who uses the name imports the file that defines it. A call of a method that another file adds to a type is no import here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::path_scanner::{NamedPath, named_paths};
+use super::path_scanner::{NamedPath, named_paths, used_names};
+
+/// Between the names of the files of a unit and the reason.
+const DECLARATION: &str = "are one unit:";
 
 /// The files of one crate that are no tests, by their modules.
 pub struct CrateFiles {
@@ -14,8 +17,16 @@ pub struct CrateFiles {
 struct ModuleFile {
     file: String,
     names: Vec<NamedPath>,
+    used: BTreeSet<String>,
     /// The paragraphs of the module docs, each in one line.
     docs: Vec<String>,
+}
+
+impl ModuleFile {
+    /// An export is an import if the file uses the name too.
+    fn imports(&self, name: &NamedPath) -> bool {
+        !name.is_export || name.path.last().is_some_and(|item| self.used.contains(item))
+    }
 }
 
 /// Files that import each other, directly or over others.
@@ -45,9 +56,17 @@ impl CrateFiles {
                 .split(|line| line.is_empty())
                 .map(|lines| lines.join(" "))
                 .collect();
-            (module, ModuleFile { file, names, docs })
+            (module, ModuleFile { file, names, used: used_names(&text), docs })
         });
         Self { modules: modules.collect() }
+    }
+
+    /// Declarations of units that are no circle.
+    pub fn needless_declarations(&self) -> Vec<&String> {
+        let circles = self.circles();
+        let fits = |paragraph: &&String| !circles.iter().any(|circle| declares(paragraph, &circle.files));
+        let paragraphs = self.modules.values().flat_map(|module| &module.docs);
+        paragraphs.filter(|paragraph| paragraph.contains(DECLARATION)).filter(fits).collect()
     }
 
     /// The circles that no module docs declare as one unit.
@@ -56,18 +75,14 @@ impl CrateFiles {
     }
 
     fn is_declared(&self, files: &[String]) -> bool {
-        let names: Vec<String> = files.iter().map(|file| format!("`{}`", module_name(file))).collect();
-        let declares = |paragraph: &String| {
-            let before =
-                paragraph.split("are one unit:").next().filter(|before| before.len() < paragraph.len());
-            before.is_some_and(|before| names.iter().all(|name| before.contains(name.as_str())))
-        };
         let is_near = |module: &ModuleFile| {
             let folder = module.file.strip_suffix("mod.rs");
             files.contains(&module.file)
                 || folder.is_some_and(|folder| files.iter().all(|file| file.starts_with(folder)))
         };
-        self.modules.values().any(|module| is_near(module) && module.docs.iter().any(declares))
+        self.modules
+            .values()
+            .any(|module| is_near(module) && module.docs.iter().any(|paragraph| declares(paragraph, files)))
     }
 
     fn circles(&self) -> Vec<FileCircle> {
@@ -106,7 +121,7 @@ impl CrateFiles {
         let mut imports = BTreeMap::new();
         for (module, file) in &self.modules {
             let modules = self.modules_in_use(module, file);
-            for name in file.names.iter().filter(|name| !name.is_export) {
+            for name in file.names.iter().filter(|name| file.imports(name)) {
                 // `rules::check` after `use crate::rules;` is `crate::rules::check`.
                 let first = modules.get(name.path[0].as_str()).filter(|_| name.path.len() > 1);
                 let path = first.map(|first| [first, &name.path[1..]].concat());
@@ -171,4 +186,10 @@ impl CrateFiles {
 fn module_name(file: &str) -> &str {
     let path = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The paragraph says that these files are one unit.
+fn declares(paragraph: &str, files: &[String]) -> bool {
+    let before = paragraph.split_once(DECLARATION).map(|(before, _)| before);
+    before.is_some_and(|before| files.iter().all(|file| before.contains(&format!("`{}`", module_name(file)))))
 }

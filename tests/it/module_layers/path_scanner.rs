@@ -1,6 +1,8 @@
 //! Finds the paths that a Rust file names. It reads tokens and knows comments, texts and
 //! the braces of `use`; it is not a parser.
 
+use std::collections::BTreeSet;
+
 /// One path; `crate::{a, b::c}` gives two.
 pub struct NamedPath {
     pub path: Vec<String>,
@@ -37,14 +39,23 @@ pub fn named_paths(text: &str, file: &str) -> Vec<NamedPath> {
     let tokens = tokens(text);
     let test_file = file.ends_with("/tests.rs") || file.contains("/tests/");
     let inline_from = inline_test_module(text);
-    let mut reader =
-        PathReader { tokens: &tokens, position: 0, in_use: false, in_export: false, found: Vec::new() };
+    let mut reader = PathReader::new(&tokens);
     reader.read();
     for name in &mut reader.found {
         name.in_inline_module = inline_from.is_some_and(|from| name.line > from);
         name.in_test = test_file || name.in_inline_module;
     }
     reader.found
+}
+
+/// The names that the code of a file uses, without those of `use`, of definitions and of members.
+pub fn used_names(text: &str) -> BTreeSet<String> {
+    let before_test = inline_test_module(text).map_or(usize::MAX, |line| line as usize);
+    let code: Vec<&str> = text.lines().take(before_test).collect();
+    let tokens = tokens(&code.join("\n"));
+    let mut reader = PathReader::new(&tokens);
+    reader.read();
+    reader.names
 }
 
 /// The line of `#[cfg(test)]` before an inline module, which reaches to the end by house rule.
@@ -62,9 +73,15 @@ struct PathReader<'a> {
     in_use: bool,
     in_export: bool,
     found: Vec<NamedPath>,
+    names: BTreeSet<String>,
 }
 
-impl PathReader<'_> {
+impl<'a> PathReader<'a> {
+    fn new(tokens: &'a [(Token, u32)]) -> Self {
+        let (found, names) = (Vec::new(), BTreeSet::new());
+        Self { tokens, position: 0, in_use: false, in_export: false, found, names }
+    }
+
     fn read(&mut self) {
         while self.position < self.tokens.len() {
             match self.peek() {
@@ -128,6 +145,13 @@ impl PathReader<'_> {
     /// A path in code: only one with several parts can name a module or a library.
     fn read_path(&mut self) {
         let line = self.tokens[self.position].1;
+        let before = self.position.checked_sub(1).map(|at| &self.tokens[at].0);
+        let is_definition =
+            |word: &str| matches!(word, "mod" | "fn" | "struct" | "enum" | "trait" | "type" | "const");
+        let is_defined = before.is_some_and(|before| match before {
+            Token::Word(word) => is_definition(word),
+            before => *before == Token::Other('.'),
+        });
         let mut path = Vec::new();
         while let Some(Token::Word(word)) = self.peek() {
             path.push(word.clone());
@@ -136,6 +160,9 @@ impl PathReader<'_> {
                 break;
             }
             self.position += 1;
+        }
+        if !is_defined {
+            self.names.extend(path.first().cloned());
         }
         if path.len() > 1 {
             self.add(path, line);

@@ -1,6 +1,6 @@
 //! Approval rules: who must have approved the pull request that added an Approval.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tutti::forge::MergeMethod;
 use tutti::manifest::approval_to_yaml;
 use tutti::model::Revision;
@@ -231,7 +231,11 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
     let now = scene.running().until("a wish", |now| !now.approvals_wanted.is_empty()).await;
     let [wanted] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
     assert!(now.deletions.iter().all(|it| it.waits), "{:?}", now.deletions);
-    let is_asked = |cause: &Value| cause["code"] == "ruleAsks" && cause["rule"] == "production";
+    let is_asked = |cause: &Value| {
+        let asks = json!({"rule": cause["rule"], "count": cause["count"], "approvers": cause["approvers"]});
+        cause["code"] == "ruleAsks"
+            && asks == json!({"rule": "production", "count": 1, "approvers": ["managers"]})
+    };
     assert!(deletion_causes(&now).iter().all(is_asked), "{:?}", now.deletions);
     let text = approval_to_yaml(wanted);
     let branch = "approve";

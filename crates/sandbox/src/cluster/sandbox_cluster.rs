@@ -1,4 +1,4 @@
-//! What the requests, controllers and faults of one cluster share.
+//! The shared state of requests, controllers and faults of one cluster.
 
 use std::sync::{Arc, Once};
 

@@ -1,4 +1,4 @@
-//! What a kubelet remembers of a pod between its steps.
+//! The state of a pod in its kubelet.
 
 use std::time::Duration;
 

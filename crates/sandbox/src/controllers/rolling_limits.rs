@@ -1,4 +1,4 @@
-//! The limits of a rolling update: how many replicas it may be over and under.
+//! The `maxSurge` and `maxUnavailable` of a rolling update.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Why a listener does not open.
+//! The errors of opening a listener.
 
 use std::io;
 use std::net::SocketAddr;

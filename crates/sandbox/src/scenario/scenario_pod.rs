@@ -1,4 +1,4 @@
-//! A pod as the rules of a scenario see it.
+//! A pod, for the rules of a scenario.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The object of one row, as cells read it.
+//! The object of one row of a table.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Calls a function of the crate by its name.
+//! Calls a function of `kube_cel` by its name.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The functions of the crate on values of expressions, and what they cost.
+//! The functions of `kube_cel` on values of expressions, and what they cost.
 
 use std::collections::HashMap;
 use std::rc::Rc;

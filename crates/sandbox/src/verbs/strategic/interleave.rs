@@ -1,4 +1,4 @@
-//! The order of one list that is made of two.
+//! Merges two lists and keeps the order of both.
 
 use serde_json::Value;
 

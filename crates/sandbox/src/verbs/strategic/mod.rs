@@ -7,8 +7,8 @@
 //!
 //! The caller passes the declaration of the kind and decodes the patched map.
 //!
-//! `maps`, `lists` and `order` are one unit: maps hold lists, lists hold maps, and what says the order of a list also
-//! merges it.
+//! `maps`, `lists` and `order` are one unit: maps hold lists, lists hold maps, and a list with an order is
+//! merged item by item.
 
 mod directives;
 mod error;

@@ -1,4 +1,4 @@
-//! Lists whose order the patch says (`$setElementOrder`).
+//! Merges lists in the order of `$setElementOrder`.
 
 use serde_json::Value;
 
