@@ -182,7 +182,7 @@ impl CrateFiles {
     }
 }
 
-/// Both `plan/step.rs` and `plan/step/mod.rs` are `step`.
+/// The name of the folder for its mod.rs.
 fn module_name(file: &str) -> &str {
     let path = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
     path.rsplit('/').next().unwrap_or(path)
