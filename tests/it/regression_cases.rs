@@ -67,7 +67,9 @@ fn object_names(objects: &[Value]) -> Vec<String> {
 
 #[test]
 fn lists_and_json_files_are_read_like_kubectl() {
-    assert_eq!(lint_findings("lists"), Vec::<Value>::new());
+    if has_chart_programs() {
+        assert_eq!(lint_findings("lists"), Vec::<Value>::new());
+    }
     let check = |app: &str, expected: &[&str]| {
         assert_eq!(object_names(&rendered_objects("lists", app)), expected, "{app}")
     };

@@ -62,19 +62,15 @@ impl CrateFiles {
     }
 
     /// Declarations of units that are no circle.
-    pub fn needless_declarations(&self) -> Vec<&String> {
-        let circles = self.circles();
+    pub fn needless_declarations(&self, circles: &[FileCircle]) -> Vec<&String> {
         let fits = |paragraph: &&String| !circles.iter().any(|circle| declares(paragraph, &circle.files));
         let paragraphs = self.modules.values().flat_map(|module| &module.docs);
         paragraphs.filter(|paragraph| paragraph.contains(DECLARATION)).filter(fits).collect()
     }
 
-    /// The circles that no module docs declare as one unit.
-    pub fn undeclared_circles(&self) -> Vec<FileCircle> {
-        self.circles().into_iter().filter(|circle| !self.is_declared(&circle.files)).collect()
-    }
-
-    fn is_declared(&self, files: &[String]) -> bool {
+    /// The module docs of a file or of its folder declare the circle as one unit.
+    pub fn is_declared(&self, circle: &FileCircle) -> bool {
+        let files = &circle.files;
         let is_near = |module: &ModuleFile| {
             let folder = module.file.strip_suffix("mod.rs");
             files.contains(&module.file)
@@ -85,33 +81,21 @@ impl CrateFiles {
             .any(|module| is_near(module) && module.docs.iter().any(|paragraph| declares(paragraph, files)))
     }
 
-    fn circles(&self) -> Vec<FileCircle> {
+    pub fn circles(&self) -> Vec<FileCircle> {
         let imports = self.imports();
         let mut next = BTreeMap::<&str, Vec<&str>>::new();
         for (from, to) in imports.keys() {
             next.entry(from).or_default().push(to);
         }
-        let reachable = |from: &str| {
-            let mut seen = BTreeSet::new();
-            let mut open = vec![from];
-            while let Some(file) = open.pop() {
-                for to in next.get(file).into_iter().flatten() {
-                    if seen.insert((*to).to_owned()) {
-                        open.push(to);
-                    }
-                }
-            }
-            seen
-        };
-        let reach: BTreeMap<&str, BTreeSet<String>> =
-            next.keys().map(|file| (*file, reachable(file))).collect();
+        let reach: BTreeMap<&str, BTreeSet<&str>> =
+            next.keys().map(|file| (*file, reachable(file, &next))).collect();
         let reaches = |from: &str, to: &str| reach.get(from).is_some_and(|reach| reach.contains(to));
         let mut circles = BTreeMap::<Vec<String>, Vec<(String, String, String)>>::new();
         for ((from, to), name) in &imports {
             if reaches(to, from) {
                 let together = reach[from.as_str()].iter().filter(|other| reaches(other, from));
                 let import = (from.clone(), to.clone(), name.clone());
-                circles.entry(together.cloned().collect()).or_default().push(import);
+                circles.entry(together.map(|file| (*file).to_owned()).collect()).or_default().push(import);
             }
         }
         circles.into_iter().map(|(files, imports)| FileCircle { files, imports }).collect()
@@ -186,6 +170,16 @@ impl CrateFiles {
 fn module_name(file: &str) -> &str {
     let path = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The files that a file imports, directly or over others.
+fn reachable<'n>(file: &'n str, next: &BTreeMap<&'n str, Vec<&'n str>>) -> BTreeSet<&'n str> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![file];
+    while let Some(file) = open.pop() {
+        open.extend(next.get(file).into_iter().flatten().filter(|to| seen.insert(**to)));
+    }
+    seen
 }
 
 /// The paragraph says that these files are one unit.
