@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::apps::{AppEntry, UnitEntry};
 use super::cluster_entry::{ClusterEntry, ConnectionState};
 use super::load_result::LoadError;
+use super::prune_state::key;
 use super::state::ControllerState;
 use super::target_entry::TargetEntry;
 use crate::cluster::Credential;
@@ -244,7 +245,7 @@ impl ControllerState {
         &self,
         CandidateDecision { candidate, action, reason }: &CandidateDecision,
     ) -> DeletionReport {
-        let key = (candidate.cluster.clone(), candidate.object.clone());
+        let key = key(candidate);
         // A refusal of an earlier try is not the reason of this wait.
         let refusal = self.prune.refusal(&key).filter(|_| *action != PlanAction::Wait);
         let report = self.deletion_report(&key, candidate.app.clone(), *action, Some(reason));

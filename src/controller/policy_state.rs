@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::in_flight::ObjectKey;
+use super::prune_state::key;
 use crate::cluster::Error;
 use crate::model::{ClusterName, PolicyDenial};
 use crate::plan::PruneCandidate;
@@ -101,10 +102,6 @@ impl PolicyState {
             }
         };
     }
-}
-
-fn key(candidate: &PruneCandidate) -> ObjectKey {
-    (candidate.cluster.clone(), candidate.object.clone())
 }
 
 /// Another state of the object needs another verdict.
