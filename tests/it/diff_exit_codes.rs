@@ -165,7 +165,10 @@ async fn external_diff_program_hides_no_refusal() {
     for (external, code) in [("diff -r", 3), ("false-friend", 2)] {
         let (stdout, stderr, ended) = scene.run(&["diff"], Some(external)).await;
         assert_eq!(ended, code, "{stdout}{stderr}");
-        assert!(stderr.contains("! default/web  ConfigMap default/theirs  on bj1: "), "{stderr}");
+        assert!(
+            stderr.contains("! default/web  ConfigMap default/theirs  on bj1: tutti does not manage it"),
+            "{stderr}"
+        );
         assert!(!stdout.contains("theirs"), "{stdout}");
     }
 }

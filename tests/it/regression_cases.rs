@@ -67,9 +67,11 @@ fn object_names(objects: &[Value]) -> Vec<String> {
 
 #[test]
 fn lists_and_json_files_are_read_like_kubectl() {
-    if has_chart_programs() {
-        assert_eq!(lint_findings("lists"), Vec::<Value>::new());
-    }
+    // Without the chart programs one app, which has a chart, cannot be rendered; nothing else is wrong.
+    let is_chart = |finding: &Value| finding["code"] == "E3041" && !has_chart_programs();
+    let findings: Vec<Value> =
+        lint_findings("lists").into_iter().filter(|finding| !is_chart(finding)).collect();
+    assert_eq!(findings, Vec::<Value>::new());
     let check = |app: &str, expected: &[&str]| {
         assert_eq!(object_names(&rendered_objects("lists", app)), expected, "{app}")
     };
