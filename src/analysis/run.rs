@@ -241,7 +241,7 @@ async fn run_job(shared: Arc<MeasurementContext>, key: MeasurementKey, number: u
             say(MeasurementOutcome::Inconclusive("no Analysis of this name is below policies/".into())).await;
         }
         MeasurementJob::Analysis(Some(analysis)) => match &analysis.spec {
-            None => say(MeasurementOutcome::Inconclusive("its manifest has a mistake".into())).await,
+            None => say(MeasurementOutcome::Inconclusive("its manifest has an error".into())).await,
             Some(spec) => {
                 let mut tally = MeasurementTally::default();
                 tokio::time::sleep(spec.initial_delay).await;

@@ -76,7 +76,9 @@ impl RendererChild {
     ) -> Result<HelmRenderAnswer, RendererChildEnd> {
         match self.process.exchange(said, wait) {
             Ok(frame) => protocol::read(&frame).map_err(|_| self.died()),
-            Err(child::ChildFailure::TimedOut) => Err(RendererChildEnd::Late),
+            Err(child::ChildFailure::TimedOut | child::ChildFailure::OverLimit) => {
+                Err(RendererChildEnd::Late)
+            }
             Err(child::ChildFailure::OutputTooLarge) => Err(RendererChildEnd::TooMuch),
             Err(child::ChildFailure::NotStarted(error)) => Err(RendererChildEnd::NotStarted(error)),
             Err(child::ChildFailure::Exited) => Err(self.died()),

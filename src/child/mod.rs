@@ -6,6 +6,7 @@
 
 pub mod frames;
 mod pool;
+mod time_limit;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -24,6 +25,7 @@ use crate::model::RenderWait;
 
 pub use frames::Frame;
 pub use pool::{ChildPool, PoolSlot};
+use time_limit::TimeLimit;
 
 /// In bytes, of a child's standard error.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
@@ -35,7 +37,10 @@ pub const POSITION_MARK: char = '\u{1}';
 /// Why there is no answer. The child has ended in every case.
 #[derive(Debug)]
 pub enum ChildFailure {
+    /// The wait ended.
     TimedOut,
+    /// It used its time limit.
+    OverLimit,
     Exited,
     OutputTooLarge,
     NotStarted(io::Error),
@@ -81,13 +86,25 @@ impl ChildProcess {
         request: io::Result<Vec<u8>>,
         wait: RenderWait<'_>,
     ) -> Result<Frame, ChildFailure> {
+        self.exchange_within(request, Duration::MAX, wait)
+    }
+
+    /// The same with a limit of processor time, which needs up to four times as long on a busy machine.
+    pub fn exchange_within(
+        &mut self,
+        request: io::Result<Vec<u8>>,
+        limit: Duration,
+        wait: RenderWait<'_>,
+    ) -> Result<Frame, ChildFailure> {
+        let limit = TimeLimit::start(self.process.id(), limit);
         let ended = match request.map(|bytes| self.requests.send(bytes)) {
             Err(error) => ChildFailure::NotStarted(error),
             Ok(Err(_)) => ChildFailure::Exited,
-            Ok(Ok(())) => match self.receive(wait) {
+            Ok(Ok(())) => match self.receive(&limit, wait) {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => ChildFailure::OutputTooLarge,
                 Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => ChildFailure::Exited,
+                Err(RecvTimeoutError::Timeout) if limit.remaining().is_zero() => ChildFailure::OverLimit,
                 Err(RecvTimeoutError::Timeout) => ChildFailure::TimedOut,
             },
         };
@@ -95,12 +112,16 @@ impl ChildProcess {
         Err(ended)
     }
 
-    fn receive(&self, wait: RenderWait<'_>) -> Result<io::Result<Frame>, RecvTimeoutError> {
+    fn receive(
+        &self,
+        limit: &TimeLimit,
+        wait: RenderWait<'_>,
+    ) -> Result<io::Result<Frame>, RecvTimeoutError> {
         let begun = Instant::now();
         loop {
-            let left = wait.time.saturating_sub(begun.elapsed());
+            let left = wait.time.saturating_sub(begun.elapsed()).min(limit.remaining());
             match self.answers.recv_timeout(left.min(CANCEL_CHECK_INTERVAL)) {
-                Err(RecvTimeoutError::Timeout) if left > CANCEL_CHECK_INTERVAL && (wait.is_wanted)() => {}
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() && (wait.is_wanted)() => {}
                 received => return received,
             }
         }

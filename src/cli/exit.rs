@@ -87,7 +87,7 @@ pub fn reason(exit: Exit, overview: &Overview) -> Option<String> {
         Exit::Differences => next_step_text(overview).unwrap_or_else(waits),
         Exit::Configuration => {
             let of_instance = |it: &&Diagnostic| it.scope == DiagnosticScope::Instance;
-            first_error(overview, of_instance).unwrap_or_else(|| "the configuration has mistakes".to_owned())
+            first_error(overview, of_instance).unwrap_or_else(|| "the configuration has errors".to_owned())
         }
         Exit::Failed => first_failure(overview)
             .or_else(|| first_error(overview, |_| true))
@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn with_error(scope: DiagnosticScope) -> Overview {
-        let diagnostics = vec![Diagnostic::error("E1202", "a mistake", scope)];
+        let diagnostics = vec![Diagnostic::error("E1202", "an error", scope)];
         Overview { diagnostics, ..overview(Vec::new(), Vec::new()) }
     }
 
@@ -276,10 +276,10 @@ mod tests {
             Exit::Differences,
             "bj1 ConfigMap shop/old waits to be deleted: deleted when",
         );
-        check(RunEnding::Settled, &with_error(DiagnosticScope::Instance), Exit::Configuration, "a mistake");
+        check(RunEnding::Settled, &with_error(DiagnosticScope::Instance), Exit::Configuration, "an error");
         check(RunEnding::Settled, &of(TargetPhase::Degraded, "no image"), Exit::Failed, "Degraded: no image");
         check(RunEnding::Settled, &two, Exit::Failed, "Refused: no (and 1 more)");
-        check(RunEnding::Settled, &with_error(file), Exit::Failed, "a mistake");
+        check(RunEnding::Settled, &with_error(file), Exit::Failed, "an error");
         check(
             RunEnding::TimedOut,
             &nothing,

@@ -52,7 +52,7 @@ pub async fn read_instance(process: &ProcessSettings, worktree: bool) -> anyhow:
     let fleet = repository::fleet(&snapshot);
     if !fleet.is_usable() {
         diagnostics::print(&fleet.diagnostics);
-        bail!("the instance cannot be read (help: `tutti lint` shows the mistake)");
+        bail!("the instance cannot be read (help: `tutti lint` shows the error)");
     }
     Ok(fleet.instance)
 }

@@ -86,7 +86,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
             if mistakes.is_empty() {
                 let objects: usize = renders.results().flatten().map(|rendered| rendered.objects.len()).sum();
                 say!(
-                    "{} on {} render to {}: no mistake",
+                    "{} on {} render to {}: no errors",
                     count_noun(fleet.apps.len(), "app"),
                     count_noun(fleet.clusters.len(), "cluster"),
                     count_noun(objects, "object")

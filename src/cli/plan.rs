@@ -213,7 +213,7 @@ fn write_plan(
         .chain((unknown > 0).then(|| format!("{} without a plan", count_noun(unknown, "target"))))
         .collect();
     let summary = match summary.as_slice() {
-        [] if overview.has_errors() => "fix the mistakes first: nothing can be planned with them".to_owned(),
+        [] if overview.has_errors() => "fix the errors first: nothing can be planned with them".to_owned(),
         [] => "nothing to do".to_owned(),
         parts => parts.join(", "),
     };

@@ -33,7 +33,7 @@ pub async fn run(args: SchemaArgs) -> anyhow::Result<Exit> {
     };
     let (hub, mistakes) = Hub::of(&snapshot);
     if !mistakes.is_empty() {
-        bail!("a conversion of the repository has a mistake; `tutti lint` shows it");
+        bail!("a conversion of the repository has an error; `tutti lint` shows it");
     }
     let wanted: Vec<ManifestKind> = match &args.kind {
         Some(kind) => vec![kind_named(kind)?],

@@ -115,7 +115,7 @@ impl ControllerState {
             let fleet = Arc::new(news.fleet);
             tracing::info!(
                 revision = news.revision.short(),
-                mistakes = fleet.diagnostics.len(),
+                errors = fleet.diagnostics.iter().filter(|it| it.is_error()).count(),
                 "read the config repository"
             );
             // A command that runs once shows them at its end.

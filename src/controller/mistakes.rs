@@ -17,11 +17,11 @@ pub(super) fn log_mistakes(fleet: &Fleet, before: Option<&Fleet>) {
         before.iter().flat_map(|fleet| errors(fleet)).map(diagnostic_key).collect();
     let mut new = errors(fleet).filter(|error| !known.contains(&diagnostic_key(error)));
     for error in new.by_ref().take(MAX_LOGGED) {
-        tracing::error!(%error, "a mistake in the config repository");
+        tracing::error!(%error, "an error in the config repository");
     }
     let more = new.count();
     if more > 0 {
-        tracing::error!(more, "more mistakes in the config repository");
+        tracing::error!(more, "more errors in the config repository");
     }
 }
 

@@ -212,8 +212,13 @@ impl ControllerState {
 
     /// The delete waits until this cluster was observed.
     fn blocked_report(&self, decided: &CandidateDecision, unseen: &ClusterName) -> DeletionReport {
-        let words = format!("nothing is deleted before cluster {unseen} was read");
-        DeletionReport { waits: true, cause: None, reason: words, ..self.decided_deletion(decided) }
+        let cause = StepReason::WaitsForReading { on: unseen.clone() };
+        DeletionReport {
+            waits: true,
+            reason: cause.to_string(),
+            cause: Some(cause),
+            ..self.decided_deletion(decided)
+        }
     }
 
     /// Objects that were undesired on a cluster that is being listed again: they may still exist.

@@ -314,7 +314,7 @@ mod tests {
                 let version = format!("e{number:04}.com/v1");
                 rules.health_of(&json!({"apiVersion": version, "kind": "K", "metadata": {"name": "x"}}))
             };
-            let first = mistakes.first().expect("a mistake").clone();
+            let first = mistakes.first().expect("an error").clone();
             assert_eq!(first.location.map(|it| it.file), Some(path(count - mistakes.len())));
             assert_eq!(
                 first.message,

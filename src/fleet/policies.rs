@@ -311,7 +311,7 @@ spec:
 
     #[test]
     fn broken_policy_denies_what_it_matches() {
-        let mistake = || vec![(PolicyAction::Deny, "the policy has a mistake".to_owned())];
+        let mistake = || vec![(PolicyAction::Deny, "the policy has an error".to_owned())];
         let check = |documents: &[&str], expected: Vec<(PolicyAction, String)>| {
             let said = said(&fleet(documents), json!({"replicas": 9})).into_iter();
             let short =

@@ -87,7 +87,7 @@ pub fn waiting_app_errors(
         let (place, why) = match (wrong.get(namespace), lost) {
             _ if project_of(app).is_some() => return None,
             (Some(error), _) => {
-                (error.location.as_ref(), format!("the project of its namespace {namespace} has mistakes"))
+                (error.location.as_ref(), format!("the project of its namespace {namespace} has errors"))
             }
             (None, Some(place)) if !known.contains(namespace) => {
                 let why =
@@ -101,7 +101,7 @@ pub fn waiting_app_errors(
             .at(app.location.clone())
             .help("fix the project: until then its placement and its limits are not known");
         Some(match place {
-            Some(place) => held.related(place.clone(), "the mistake"),
+            Some(place) => held.related(place.clone(), "the error"),
             None => held,
         })
     };

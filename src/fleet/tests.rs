@@ -509,7 +509,7 @@ fn wrong_pins_are_errors() {
     pinned(("apps/web/pins/prod.yaml", "version: v2"), &web, &[]);
     pinned(("apps/web/pins/pord.yaml", "version: v2"), &web, &[("E2003", "is pinned for ring pord")]);
     pinned(("apps/wbe/pins/prod.yaml", "version: v2"), &web, &[("E2071", "no app in apps/wbe/")]);
-    let waits = format!("{of} waits: its pin for prod has mistakes");
+    let waits = format!("{of} waits: its pin for prod has errors");
     for (text, code) in
         [("version: 1.10", "E1203"), ("", "E1202"), ("verison: v2", "E1202"), ("- a", "E1203")]
     {

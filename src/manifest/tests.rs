@@ -255,7 +255,7 @@ spec:
             "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` is given twice",
             "E1206 10:112 spec.clusterTopology.clusters[0].podSets[1].nodeSelectorTerm.matchExpressions[0]: the operator Exists needs no values",
             "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` is given twice",
-            "E1206 12:55 spec.clusterTopology.clusters[1].podSets[0].rawValues: `rawValues` has a mistake in its line 1: a map was expected (the text \"z\")",
+            "E1206 12:55 spec.clusterTopology.clusters[1].podSets[0].rawValues: `rawValues` has an error in its line 1: a map was expected (the text \"z\")",
             "E1202 13:9 spec.clusterTopology.clusters[2].name: `name` is missing",
             "E1206 13:39 spec.clusterTopology.clusters[2].podSets[0].replicas: `replicas` cannot be \"110%\"",
         ],

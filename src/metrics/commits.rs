@@ -131,10 +131,10 @@ mod tests {
             &Overview { tracked_commits: vec![Revision::from("one")], ..well() },
             CommitProgress::Pending,
         );
-        let mistake = Diagnostic::error("E1001", "a mistake", DiagnosticScope::Instance);
+        let mistake = Diagnostic::error("E1001", "an error", DiagnosticScope::Instance);
         let blamed = vec![(Revision::from("two"), mistake)];
         check(
-            "it brought a mistake",
+            "it brought an error",
             &Overview { errors_by_commit: blamed, ..well() },
             CommitProgress::Pending,
         );

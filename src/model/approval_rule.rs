@@ -206,7 +206,7 @@ impl fmt::Display for ApprovalShortfall {
             Self::UnknownAuthor(commit) => {
                 write!(f, "the forge does not name the author of {}", commit.short())
             }
-            Self::BrokenRule => f.write_str("its manifest has a mistake, no approval is enough"),
+            Self::BrokenRule => f.write_str("its manifest has an error, no approval is enough"),
         }
     }
 }

@@ -194,7 +194,7 @@ mod tests {
             ("0 0 * * Fri-Mon", "\"Fri-Mon\" ends before it begins"),
             ("0 0 30 2 *", "no date matches this schedule"),
         ] {
-            let error = CronSchedule::parse(schedule).expect_err("a mistake");
+            let error = CronSchedule::parse(schedule).expect_err("an error");
             assert_eq!(error.to_string(), expected, "{schedule}");
         }
     }

@@ -129,10 +129,10 @@ pub const MOST_MISTAKES: usize = 50;
 
 /// In the place of all mistakes of a document after [`MOST_MISTAKES`].
 pub fn further_mistakes(code: &'static str, count: usize, last: &Diagnostic) -> Diagnostic {
-    let message = format!("{count} more mistakes in this document are not shown");
+    let message = format!("{count} more errors in this document are not shown");
     let mut told = Diagnostic::error(code, message, last.scope.clone());
     told.location.clone_from(&last.location);
-    told.help("fix the mistakes that are shown, then run it again")
+    told.help("fix the errors that are shown, then run it again")
 }
 
 /// One line: `error[E1203]: message at file:line:column`.

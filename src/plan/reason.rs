@@ -186,6 +186,10 @@ pub enum StepReason {
         /// The unhealthy object and its reason, if known.
         because: Option<String>,
     },
+    /// Another cluster was not read yet, and what is there may decide.
+    WaitsForReading {
+        on: ClusterName,
+    },
     /// The cluster is offline.
     WaitsForCluster {
         cluster: ClusterName,
@@ -368,6 +372,7 @@ impl fmt::Display for StepReason {
                 on.iter().try_for_each(|cluster| write!(f, " on {cluster}"))?;
                 because.iter().try_for_each(|because| write!(f, ": {because}"))
             }
+            Self::WaitsForReading { on } => write!(f, "nothing is deleted before cluster {on} was read"),
             Self::WaitsForCluster { cluster } => {
                 write!(f, "{cluster} does not answer, deleted when it answers again")
             }

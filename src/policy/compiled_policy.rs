@@ -108,7 +108,7 @@ impl CompiledPolicy {
         verdicts: &mut Vec<PolicyVerdict>,
     ) {
         let Some(rules) = &self.rules else {
-            let message = format!("the policy has a mistake: {}", self.policy.location);
+            let message = format!("the policy has an error: {}", self.policy.location);
             verdicts.push(self.verdict(VerdictCause::Broken, &message, None));
             return;
         };

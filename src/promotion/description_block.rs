@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::pin::scalar_text;
 use crate::manifest::yaml::{self, YamlNode, YamlNodeKind};
 use crate::model::{AppId, Digest};
 
@@ -88,7 +87,8 @@ pub fn parse_body(body: &str) -> Option<DescriptionBlock> {
     let (text, _) = rest.split_once(CLOSING)?;
     let (documents, mistakes) = yaml::parse("", text);
     let root = &documents.first().filter(|_| mistakes.is_empty())?.root;
-    let text_of = |node: &YamlNode, name: &str| node.get(name).and_then(scalar_text);
+    let text_of =
+        |node: &YamlNode, name: &str| node.get(name).and_then(YamlNode::scalar_text).map(str::to_owned);
     let is_set = |name: &str| matches!(root.get(name).map(|it| &it.kind), Some(YamlNodeKind::Bool(true, _)));
     let item = |node: &YamlNode| {
         let app = AppId::parse(&text_of(node, "app")?)?;

@@ -57,13 +57,10 @@ pub fn scalar(text: &str, path: &str) -> Result<String, Error> {
     let (document, route) = find_node(&documents, &steps(path)?, path)?;
     let missing = || Error::new(START, format!("`{path}` is not there"), "give the path of a scalar");
     let node = node_at(&mut documents[document].root, &route).ok_or_else(missing)?;
-    match &node.kind {
-        YamlNodeKind::Null => Ok(String::new()),
-        YamlNodeKind::String(text) => Ok(text.clone()),
-        YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => {
-            Ok(text.to_string())
-        }
-        YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => {
+    match node.scalar_text() {
+        Some(text) => Ok(text.to_owned()),
+        None if node.is_null() => Ok(String::new()),
+        None => {
             let message = format!("`{path}` is {}, not a scalar", node_kind(node));
             Err(Error::new(node.start, message, "give the path of a scalar"))
         }
@@ -84,16 +81,9 @@ fn replace_scalar(text: &str, node: &YamlNode, path: &str, value: &str) -> Resul
     let refused = |message: &str, help: &str| Error::new(node.start, format!("`{path}` {message}"), help);
     let span = yaml::edit::span(text, node.start, node.end);
     let written = span.clone().and_then(|span| text.get(span)).unwrap_or_default();
-    let old = match &node.kind {
-        YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => {
-            return Err(refused(
-                &format!("is {}, not a scalar", node.description()),
-                "give the path of a scalar",
-            ));
-        }
-        YamlNodeKind::String(old) => old.as_str(),
-        YamlNodeKind::Bool(_, old) | YamlNodeKind::Int(_, old) | YamlNodeKind::Float(_, old) => old,
-        YamlNodeKind::Null => written,
+    let Some(old) = node.scalar_text().or(node.is_null().then_some(written)) else {
+        let message = format!("is {}, not a scalar", node.description());
+        return Err(refused(&message, "give the path of a scalar"));
     };
     if written.starts_with(['&', '*']) {
         let help = "write the value out, without anchor and alias";
@@ -261,13 +251,7 @@ fn node_kind(node: &YamlNode) -> &'static str {
 
 fn contains_scalar(node: &YamlNode, keys: &[String], value: &str) -> bool {
     let found = keys.iter().try_fold(node, |node, key| node.get(key));
-    found.is_some_and(|found| match &found.kind {
-        YamlNodeKind::String(text) => text == value,
-        YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => {
-            **text == *value
-        }
-        YamlNodeKind::Null | YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => false,
-    })
+    found.and_then(YamlNode::scalar_text) == Some(value)
 }
 
 fn node_at<'n>(root: &'n mut YamlNode, route: &[usize]) -> Option<&'n mut YamlNode> {

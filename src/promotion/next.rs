@@ -107,7 +107,7 @@ impl PromotionStep<'_> {
         }
         pins.sort();
         if let Some(broken) = self.broken.first() {
-            return NextVersion::Waits { why: format!("{broken} of this group has mistakes"), until: None };
+            return NextVersion::Waits { why: format!("{broken} of this group has errors"), until: None };
         }
         match waits {
             Some((why, until)) => NextVersion::Waits { why, until },

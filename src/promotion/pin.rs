@@ -1,6 +1,6 @@
 //! The version in a pin file, and its change.
 
-use crate::manifest::yaml::{self, YamlNode, YamlNodeKind};
+use crate::manifest::yaml::{self, YamlNode};
 use crate::model::AppId;
 
 /// A new version of one pin.
@@ -26,16 +26,5 @@ pub(super) fn version_change(pin: &PinChange) -> String {
 pub fn pin_version(text: &str) -> Option<String> {
     let (documents, mistakes) = yaml::parse("", text);
     let root = &documents.first().filter(|_| mistakes.is_empty())?.root;
-    root.get("version").and_then(scalar_text)
-}
-
-/// The text of a scalar as it is written.
-pub(super) fn scalar_text(node: &YamlNode) -> Option<String> {
-    match &node.kind {
-        YamlNodeKind::String(text) => Some(text.clone()),
-        YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => {
-            Some(text.to_string())
-        }
-        YamlNodeKind::Null | YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => None,
-    }
+    root.get("version").and_then(YamlNode::scalar_text).map(str::to_owned)
 }

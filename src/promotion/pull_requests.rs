@@ -176,7 +176,7 @@ fn unneeded_requests(
         };
         let state = match (input.fleet.is_valid(), input.unread_reason) {
             // An unreadable file may be the one that it is for.
-            (false, _) => ProposalState::Waits("the repository has mistakes".to_owned()),
+            (false, _) => ProposalState::Waits("the repository has errors".to_owned()),
             (true, _) if is_for("revert", &is_still_refused) => {
                 ProposalState::Waits("its version is still being reverted".to_owned())
             }

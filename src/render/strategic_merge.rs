@@ -495,7 +495,7 @@ mod tests {
 
     fn check_wrong(upper: Value, path: &str, message: &str) {
         let Value::Object(upper) = upper else { panic!("a map") };
-        let wrong = merge(&mut Map::new(), &upper, ListMergeRules::Workload).expect_err("a mistake");
+        let wrong = merge(&mut Map::new(), &upper, ListMergeRules::Workload).expect_err("an error");
         assert_eq!((wrong.path.as_str(), wrong.message.as_str()), (path, message));
     }
 

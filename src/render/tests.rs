@@ -79,7 +79,7 @@ fn check(files: &[(&str, &str)], pointer: &str, expected: &Value) {
 
 /// Parts of the only mistake: its line, and its help.
 fn check_mistake(result: Result<RenderedTarget, Vec<Diagnostic>>, line: &str, help: &str) {
-    let mistakes = result.expect_err("a mistake");
+    let mistakes = result.expect_err("an error");
     assert_eq!(mistakes.len(), 1, "{mistakes:#?}");
     assert!(mistakes[0].to_string().contains(line), "{} has not {line}", mistakes[0]);
     let helped = mistakes[0].help.as_deref().unwrap_or("");
@@ -387,7 +387,7 @@ fn growing_text_is_refused_at_its_line() {
     check("{% set x = 'a' * 5000 %}\n{{ ([x] * 5000) | join }}");
     check("{% set x = 'a' * 99999999 %}\n{{ x }}");
     check("{% set x = 'a\\n' * 999999 %}\n{{ x | indent(900) }}");
-    let wrong = web(&[(file, "{{ 'a' * 999999999 }}")]).expect_err("a mistake");
+    let wrong = web(&[(file, "{{ 'a' * 999999999 }}")]).expect_err("an error");
     assert!(wrong[0].message.contains("too large"), "{wrong:#?}");
 }
 
@@ -579,7 +579,7 @@ fn secret_values_must_be_strings_and_stay_hidden() {
     let check = |fields: &str, line: &str| {
         let file = format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\n{fields}\n");
         let result = web(&[("apps/web/layer/secret.yaml.j2", &file)]);
-        let mistakes = result.as_ref().expect_err("a mistake");
+        let mistakes = result.as_ref().expect_err("an error");
         assert!(!format!("{mistakes:?}").contains("4711"), "{mistakes:?}");
         check_mistake(result, line, "");
     };
@@ -616,7 +616,7 @@ fn namespace_follows_scope_of_kind() {
     let till = "apiVersion: x.io/v1\nkind: Till\nmetadata: {name: a}\nstatus: {open: true}\n";
     let elsewhere = "apiVersion: x.io/v1\nkind: Till\nmetadata: {name: a, namespace: b}\n";
     let check = |text: &str, namespace: Option<&str>, warnings: usize| {
-        let rendered = web(&[("apps/web/layer/more.yaml.j2", text)]).expect("no mistake");
+        let rendered = web(&[("apps/web/layer/more.yaml.j2", text)]).expect("no error");
         let till = rendered.objects.iter().find(|it| &*it.id.kind == "Till").expect("a Till");
         assert_eq!((till.id.namespace.as_deref(), rendered.warnings.len()), (namespace, warnings), "{text}");
         till.body.fields().get("status").is_some()

@@ -161,7 +161,7 @@ impl<'a> RolloutGates<'a> {
             let because = match of_wave.units.first().map(|unit| &unit.facts.participation) {
                 Some(UnitParticipation::LeftOut(because)) => Arc::clone(because),
                 Some(_) => return None,
-                None => "a mistake in the repository may hide its clusters".into(),
+                None => "an error in the repository may hide its clusters".into(),
             };
             let hold = RolloutHold::WaveLeftOut { wave: name(), because };
             return (!self.has_begun_after(wave, runs)).then_some(hold);

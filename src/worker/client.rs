@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{env, io, process, thread};
 
 use parking_lot::Mutex;
@@ -52,13 +52,12 @@ impl TemplateWorkers for WorkerPool {
         let begun = Instant::now();
         let answered = |body| TemplateResponse { body, took: begun.elapsed() };
         let fresh = place.child.is_none();
-        let first_wait = RenderWait { time: wait.time.min(request.time), ..wait };
-        let mut first = attempt(&mut place.child, request, false, first_wait);
+        let mut first = attempt(&mut place.child, request, false, request.time, wait);
         // An idle worker may have ended for other reasons.
         if !fresh
             && matches!(&first, Err((RenderFailureCause::Crash(_), words)) if words.text.trim().is_empty())
         {
-            first = attempt(&mut place.child, request, false, first_wait);
+            first = attempt(&mut place.child, request, false, request.time, wait);
         }
         let cause = match first {
             Ok(body) => return Ok(answered(body)),
@@ -68,11 +67,17 @@ impl TemplateWorkers for WorkerPool {
             Err((cause, _)) => cause,
         };
         let not_yet = || RenderFailure { cause: RenderFailureCause::Postponed, place: None };
-        if wait.time < request.time || !(wait.is_wanted)() {
+        if cause == RenderFailureCause::Postponed || wait.time < request.time || !(wait.is_wanted)() {
             return Err(not_yet());
         }
-        // Repeated with line reports. It may succeed on a machine that was busy before.
-        match attempt(&mut place.child, request, true, RenderWait { time: RETRY_TIMEOUT, ..wait }) {
+        // Repeated with line reports.
+        match attempt(
+            &mut place.child,
+            request,
+            true,
+            RETRY_TIMEOUT,
+            RenderWait { time: Duration::MAX, ..wait },
+        ) {
             Ok(body) => Ok(answered(body)),
             Err(_) if !(wait.is_wanted)() => Err(not_yet()),
             Err((_, words)) => {
@@ -104,11 +109,12 @@ impl WorkerPool {
     }
 }
 
-/// One attempt. The worker stays in its slot only if it answers.
+/// One attempt within `limit` of processor time. The worker stays in its slot only if it answers.
 fn attempt(
     place: &mut Option<TemplateWorker>,
     request: &TemplateRequest<'_>,
     lines: bool,
+    limit: Duration,
     wait: RenderWait<'_>,
 ) -> Result<Vec<u8>, (RenderFailureCause, ErrorOutput)> {
     let no_worker =
@@ -117,7 +123,7 @@ fn attempt(
         Some(worker) => worker,
         None => TemplateWorker::start().map_err(no_worker)?,
     };
-    let answer = worker.ask(request, lines, wait).map_err(|ended| {
+    let answer = worker.ask(request, lines, limit, wait).map_err(|ended| {
         let words = worker.process.error_output();
         (failure_cause(ended, &words.text), words)
     })?;
@@ -140,9 +146,10 @@ impl TemplateWorker {
         &mut self,
         request: &TemplateRequest<'_>,
         lines: bool,
+        limit: Duration,
         wait: RenderWait<'_>,
     ) -> Result<Vec<u8>, ChildFailure> {
-        ask(request, lines, &mut self.known_texts, |asked| self.process.exchange(asked, wait))
+        ask(request, lines, &mut self.known_texts, |asked| self.process.exchange_within(asked, limit, wait))
     }
 }
 
@@ -175,7 +182,8 @@ fn own_program() -> io::Result<PathBuf> {
 /// Why a worker ended, from its standard error.
 fn failure_cause(ended: ChildFailure, words: &str) -> RenderFailureCause {
     match ended {
-        ChildFailure::TimedOut => RenderFailureCause::Time,
+        ChildFailure::TimedOut => RenderFailureCause::Postponed,
+        ChildFailure::OverLimit => RenderFailureCause::Time,
         ChildFailure::OutputTooLarge => RenderFailureCause::Output(MAX_ANSWER_BYTES),
         ChildFailure::NotStarted(error) => RenderFailureCause::NoWorker(error.to_string()),
         ChildFailure::Exited if words.contains("memory allocation of") => {

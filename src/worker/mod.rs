@@ -18,7 +18,7 @@ pub use serve::serve;
 
 /// The hidden subcommand of a worker.
 pub const COMMAND: &str = "template-worker";
-/// Time of the repeated render that finds the line. On a machine that was busy it may succeed.
+/// Processor time of the repeated render that finds the line.
 pub const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
 /// A worker exits by itself after so long on one request: the main process is gone.
 pub const MAX_REQUEST_TIME: Duration = Duration::from_secs(120);

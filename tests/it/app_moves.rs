@@ -1,13 +1,10 @@
 //! Moves without a gap: between apps an object changes its owner; between clusters the new copy is healthy before the
 //! old one is deleted.
 
-use std::time::Duration;
-
-use sandbox::{RequestMatch, Sandbox};
 use tutti::report::Overview;
 
-use crate::support::fleet::{TestFleet, deletion_causes};
-use crate::support::live_objects;
+use crate::support::fleet::{TestFleet, deletion_causes, wait_for_effects};
+use crate::support::live_objects::{delete_count, managed_names};
 use crate::support::manifests::{config_map, deployment, objects_app};
 
 const APP: &str = "apps/web/app.yaml";
@@ -27,20 +24,8 @@ fn fleet(clusters: &str) -> TestFleet {
     TestFleet::new(&["bj1", "gz1"], &[(APP, &app_on(clusters)), (MANIFESTS, &web_deployment("1"))])
 }
 
-async fn managed_names(sandbox: &Sandbox) -> Vec<String> {
-    live_objects::managed_objects(sandbox).await.into_keys().collect()
-}
-
-fn delete_count(sandbox: &Sandbox) -> usize {
-    sandbox.count_requests(&RequestMatch::any().verb("delete"))
-}
-
 fn waits_for_health_on_gz1(now: &Overview) -> bool {
     deletion_causes(now).iter().any(|cause| cause["code"] == "waitsForHealth" && cause["on"] == "gz1")
-}
-
-async fn wait_for_effects() {
-    tokio::time::sleep(Duration::from_secs(120)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,16 +59,15 @@ async fn check_mistake(mistake: &[FileTextChange<'_>], expected: &[&str]) {
     let change = config_map("default", "one", "second");
     let mut changes = vec![(MAPS_FILE, Some(change.as_str()))];
     changes.extend(mistake);
-    let revision = fleet.push(&running, "A mistake", &changes).await;
-    let now = running
-        .until("its mistakes", |now| now.revision.as_ref() == Some(&revision) && now.has_errors())
-        .await;
+    let revision = fleet.push(&running, "An error", &changes).await;
+    let now =
+        running.until("its errors", |now| now.revision.as_ref() == Some(&revision) && now.has_errors()).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let shown = running.overview.borrow().clone();
     assert_eq!(diagnostic_messages(&shown), expected, "first {:?}", diagnostic_messages(&now));
     for (name, sandbox) in &fleet.clusters {
         let one = live_objects::get(sandbox, "ConfigMap", "default", "one").await.expect("one");
-        assert_eq!(one["data"]["value"], "second", "{name}: an app without a mistake goes on");
+        assert_eq!(one["data"]["value"], "second", "{name}: an app without an error goes on");
         assert!(live_objects::get(sandbox, "ConfigMap", "default", "two").await.is_some(), "{name}: deleted");
         assert!(
             live_objects::get(sandbox, "Deployment", "default", "web").await.is_some(),

@@ -209,7 +209,7 @@ async fn git_wins_over_registry_for_equal_names() {
     scene.register("bj1", &[("zone", "bj")], kubeconfig_data("one")).await;
     scene.register("bj2", &[("zone", "bj")], json!({})).await;
     let running = scene.start().await;
-    let now = running.until("mistakes", |now| now.diagnostics.len() >= 2).await;
+    let now = running.until("errors", |now| now.diagnostics.len() >= 2).await;
     let told: Vec<String> = now.diagnostics.iter().map(ToString::to_string).collect();
     assert!(
         told.iter().any(|it| it
@@ -251,7 +251,7 @@ async fn unreadable_registry_blocks_deletes() {
         .repository
         .commit("It goes", &[("apps/other/app.yaml", None), ("apps/other/objects/two.yaml", None)]);
     let running = scene.start().await;
-    let now = running.until("the mistake", |now| now.has_errors()).await;
+    let now = running.until("the error", |now| now.has_errors()).await;
     assert!(
         describe_overview(&now).contains("error[E2091]: failed to read the cluster registry"),
         "{}",

@@ -112,7 +112,7 @@ async fn verdict_during_and_after_mistake(
     let fleet = fleet(&gitea, &[("rings.yaml", RINGS), (path, mend)]);
     let running = fleet.start().await;
     gitea.until_status(&fleet.first_commit, "success").await;
-    let mistake = fleet.push(&running, "A mistake", &[(path, Some(wrong))]).await;
+    let mistake = fleet.push(&running, "An error", &[(path, Some(wrong))]).await;
     gitea.until_status(&mistake, "failure").await;
     let change = fleet.push(&running, "A change", &[(change.0, Some(change.1))]).await;
     gitea.until_status(&change, "failure").await;
@@ -169,7 +169,7 @@ async fn invalid_instance_is_reported_with_previous_token() {
     let running = fleet.start().await;
     gitea.until_status(&fleet.first_commit, "success").await;
     let wrong = format!("{instance}colour: red\n");
-    let mistake = fleet.push(&running, "A mistake", &[("tutti.yaml", Some(&wrong))]).await;
+    let mistake = fleet.push(&running, "An error", &[("tutti.yaml", Some(&wrong))]).await;
     gitea.until_status(&mistake, "failure tutti.yaml:5:1: unknown field `colour`").await;
     assert_eq!(gitea.refused_requests(), 0);
 }

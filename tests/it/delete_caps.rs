@@ -8,11 +8,10 @@ use tutti::manifest::approval_to_yaml;
 use tutti::model::{Approval, Digest, InstanceMode, Revision};
 use tutti::report::Overview;
 
-use super::prune::{
-    MAP_COUNT, config_maps, delete_count, managed_names, numbered_maps, settings_fleet, wait_for_effects,
-};
+use super::prune::{MAP_COUNT, config_maps, numbered_maps, settings_fleet};
 use crate::support::connections::ProcessConnections;
-use crate::support::fleet::{RunningController, TestFleet, deletion_causes};
+use crate::support::fleet::{RunningController, TestFleet, deletion_causes, wait_for_effects};
+use crate::support::live_objects::{delete_count, managed_names};
 use crate::support::manifests::{INSTANCE, config_map, deployment, objects_app};
 
 const MAPS_FILE: &str = "apps/settings/objects/maps.yaml";
@@ -384,7 +383,7 @@ async fn partial_placement_again_frees_nothing() {
     let fleet = settings_fleet(&[(MAPS_FILE, &numbered_maps(0..MAP_COUNT))]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    fleet.push(&running, "A mistake", &[("apps/settings/app.yaml", Some(&nowhere))]).await;
+    fleet.push(&running, "An error", &[("apps/settings/app.yaml", Some(&nowhere))]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     assert_eq!(deletion_causes(&now)[0]["code"], "placedNowhere", "{now:?}");
     let back =

@@ -182,7 +182,7 @@ async fn invalid_cluster_file_counts_when_deleted() {
     for (mistake, words) in [("kind: Cluster\nmetadata: {name: gz1", "torn"), ("sepc: {}\n", "a field")] {
         let wrong = format!("{}{mistake}", manifests::cluster("gz1"));
         fleet.push(&running, words, &[(GZ1_FILE, Some(&wrong))]).await;
-        running.until("a mistake", Overview::has_errors).await;
+        running.until("an error", Overview::has_errors).await;
         assert_eq!(cluster_states(&running.overview.borrow()), ["bj1 Ready", "gz1 Ready"], "{words}");
         assert_eq!(cluster_states(&observe_with_invalid_file(&fleet).await), ["bj1 Ready"], "{words}");
         let gone = fleet.push(&running, "Without it", &GZ1_DELETED).await;

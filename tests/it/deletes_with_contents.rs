@@ -3,22 +3,18 @@
 
 use std::time::Duration;
 
-use sandbox::{Fault, RequestMatch, Sandbox};
+use sandbox::{Fault, RequestMatch};
 use tutti::manifest::approval_to_yaml;
 use tutti::report::Overview;
 
 use crate::support::fleet::{TestFleet, deletion_causes};
-use crate::support::live_objects;
+use crate::support::live_objects::{self, delete_count};
 use crate::support::manifests::{config_map, definition, namespace, objects_app};
 
 const MENU: &str = "apiVersion: example.com/v1\nkind: Menu\nmetadata: {name: inside, namespace: default}\n";
 
 const HOLDER_FILE: &str = "apps/holder/objects/holder.yaml";
 const INSIDE_FILE: &str = "apps/user/objects/inside.yaml";
-
-fn delete_count(sandbox: &Sandbox) -> usize {
-    sandbox.count_requests(&RequestMatch::any().verb("delete"))
-}
 
 /// One app drops the holder, and the delete is approved in a commit in which another app adds an object in it that
 /// cannot be applied yet. The holder is deleted once no app desires an object in it.

@@ -16,6 +16,7 @@ use tutti::report::Overview;
 
 use crate::chaos::random::SeededRandom;
 use crate::support::connections::ProcessConnections;
+use crate::support::env_number;
 use crate::support::fleet::{TestFleet, target};
 use crate::support::live_objects::{self, edit_as};
 use crate::support::manifests::{config_map, deployment, objects_app};
@@ -23,7 +24,7 @@ use edits::EditedObjects;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
-/// Each round predicts, applies and compares once.
+/// Each round predicts, applies and compares once. `TUTTI_DIFF_ROUNDS` sets another number.
 const ROUNDS: u64 = 200;
 /// At most this many edits per round.
 const MAX_EDITS: u64 = 4;
@@ -88,7 +89,7 @@ pub fn without_server_fields(mut object: Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn diff_predicts_the_changes_of_an_apply() {
-    check_predictions(0..ROUNDS, |name| SandboxOptions::instant(name)).await;
+    check_predictions(0..env_number("TUTTI_DIFF_ROUNDS", ROUNDS), |name| SandboxOptions::instant(name)).await;
 }
 
 async fn check_predictions(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) {

@@ -11,6 +11,7 @@ use tutti::report::TargetPhase;
 
 use crate::chaos::random::SeededRandom;
 use crate::drift::{APP, MANIFESTS, app_with_fields};
+use crate::support::env_number;
 use crate::support::fleet::{TestFleet, target};
 use crate::support::live_objects;
 
@@ -266,10 +267,6 @@ async fn write_edit(
     let edited = serde_json::from_value(now).expect("an object");
     let parameters = PostParams { field_manager: Some("kubectl-edit".to_owned()), ..PostParams::default() };
     api.replace(&object.name, &parameters, &edited).await.is_ok()
-}
-
-fn env_number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 #[tokio::test(start_paused = true)]

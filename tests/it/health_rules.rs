@@ -193,7 +193,7 @@ async fn invalid_rule_affects_its_kind_only() {
         .await;
     assert_eq!(
         target(&now, "bj1", "default/shop").detail,
-        format!("Database default/orders: the health rule {EXPRESSION_FILE}: it has a mistake")
+        format!("Database default/orders: the health rule {EXPRESSION_FILE}: it has an error")
     );
     let told: Vec<&str> = now.diagnostics.iter().map(|mistake| mistake.code).collect();
     assert_eq!(told, ["E2081"]);

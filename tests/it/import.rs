@@ -119,8 +119,8 @@ async fn broken_cluster_file_is_reported_once() {
     {
         let error = import_into(&fleet, ManifestForm::AppSet, &[("tutti.yaml", INSTANCE), (file, text)])
             .await
-            .expect_err("a mistake");
-        assert!(error.starts_with("fix this mistake before the import: "), "{error}");
+            .expect_err("an error");
+        assert!(error.starts_with("fix this error before the import: "), "{error}");
         assert!(error.contains(file), "{error}");
     }
 }

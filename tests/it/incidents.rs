@@ -339,7 +339,7 @@ async fn argo_3484_mass_manifest_deletion_waits() {
     let files: Vec<_> = text.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
     fleet.push(&running, "Revert", &files).await;
     fleet.push(&running, "An empty file", &[(MAPS_FILE, Some("# nothing\n"))]).await;
-    running.until("a mistake", |now| now.has_errors()).await;
+    running.until("an error", |now| now.has_errors()).await;
     wait_for_effects().await;
     let revision = fleet.push(&running, "Revert", &[(MAPS_FILE, Some(&maps(&many)))]).await;
     running.until_converged(&revision).await;
@@ -412,8 +412,8 @@ async fn argo_18780_failed_render_deletes_nothing() {
         (template, Some(&*undefined)),
         (MAPS_FILE, Some(&*fewer)),
     ];
-    fleet.push(&running, "One map less, and a mistake", &changes).await;
-    running.until("a mistake", |now| now.has_errors()).await;
+    fleet.push(&running, "One map less, and an error", &changes).await;
+    running.until("an error", |now| now.has_errors()).await;
     wait_for_effects().await;
     for seed in 0..4 {
         running.stop().await;
@@ -427,7 +427,7 @@ async fn argo_18780_failed_render_deletes_nothing() {
     for sandbox in fleet.clusters.values() {
         sandbox.set_faults(&FaultPlan::new(0));
     }
-    let mended = fleet.push(&running, "Without the mistake", &[(template, Some(&extra))]).await;
+    let mended = fleet.push(&running, "Without the error", &[(template, Some(&extra))]).await;
     running.until_converged(&mended).await;
     assert_only_deleted(&fleet, &["two"], &before).await;
 }

@@ -60,7 +60,7 @@ fn the_samples_are_linted_rendered_and_rolled_out() {
     let clean = |errors: &str| !errors.contains("error") && !errors.contains("warning");
     let (out, err, code) = run(&["lint", "--strict", "config"]);
     assert!(clean(&err) && code == 0, "{out}{err}");
-    assert_eq!(out, "2 apps on 2 clusters render to 22 objects: no mistake\n");
+    assert_eq!(out, "2 apps on 2 clusters render to 22 objects: no errors\n");
     for cluster in ["tcc-bj4-dks-test-01", "tcc-bj5-dks-test-01"] {
         let (out, err, code) = run(&["render", "--repo", "config", "--cluster", cluster]);
         assert!(clean(&err) && code == 0, "{out}{err}");

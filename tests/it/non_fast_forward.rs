@@ -8,7 +8,7 @@ use tutti::source::{ConfigRepository, SourceOptions};
 
 use crate::support::connections::ProcessConnections;
 use crate::support::fleet::{RunningController, TestFleet};
-use crate::support::live_objects;
+use crate::support::live_objects::managed_names;
 use crate::support::log::CapturedLog;
 use crate::support::manifests::{config_map, objects_app};
 use crate::webhook_hints::push_hint;
@@ -35,14 +35,10 @@ async fn start_with_two_commits() -> (TestFleet, RunningController, tempfile::Te
     (fleet, running, state, [begin, second])
 }
 
-async fn managed_names(fleet: &TestFleet) -> Vec<String> {
-    live_objects::managed_objects(fleet.cluster("bj1")).await.into_keys().collect()
-}
-
 #[tokio::test(start_paused = true)]
 async fn short_non_fast_forward_changes_nothing() {
     let (fleet, running, _state, [first, second]) = start_with_two_commits().await;
-    let (before, log) = (managed_names(&fleet).await, CapturedLog::capture());
+    let (before, log) = (managed_names(fleet.cluster("bj1")).await, CapturedLog::capture());
     fleet.clear_requests();
     fleet.repository.reset(&first);
     running.wake.send(()).await.expect("it runs");
@@ -53,7 +49,7 @@ async fn short_non_fast_forward_changes_nothing() {
     assert_eq!(running.overview.borrow().revision.as_ref(), Some(&second));
     assert_eq!(log.count(NON_FAST_FORWARD_WARNING), 1, "{}", log.text());
     assert!(fleet.requests().iter().all(|(_, request)| !request.is_write()), "nothing is written");
-    assert_eq!(managed_names(&fleet).await, before);
+    assert_eq!(managed_names(fleet.cluster("bj1")).await, before);
     running.stop().await;
 }
 
@@ -66,7 +62,7 @@ async fn minute_long_non_fast_forward_is_followed() {
     running.until_converged(&first).await;
     assert!(begin.elapsed() >= Duration::from_secs(60), "{:?}", begin.elapsed());
     assert!(begin.elapsed() < Duration::from_secs(90), "{:?}", begin.elapsed());
-    assert!(!managed_names(&fleet).await.iter().any(|name| name.contains("two")));
+    assert!(!managed_names(fleet.cluster("bj1")).await.iter().any(|name| name.contains("two")));
     running.stop().await;
 }
 

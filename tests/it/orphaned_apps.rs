@@ -1,14 +1,11 @@
 //! Objects that leave the repository and stay in the cluster.
 
-use std::time::Duration;
-
-use sandbox::{RequestMatch, Sandbox};
 use serde_json::{Value, json};
 use tutti::plan::StepReason;
 
 use crate::support::connections::ProcessConnections;
-use crate::support::fleet::{TestFleet, deletion_causes, set_observe_mode};
-use crate::support::live_objects;
+use crate::support::fleet::{TestFleet, deletion_causes, set_observe_mode, wait_for_effects};
+use crate::support::live_objects::{self, delete_count};
 use crate::support::manifests::{config_map, deployment, objects_app};
 
 const ORPHAN_APPROVAL: &str = "\
@@ -37,14 +34,6 @@ fn fleet(app: &str) -> TestFleet {
             ("apps/other/objects/own.yaml", &config_map("default", "own", "first")),
         ],
     )
-}
-
-fn delete_count(sandbox: &Sandbox) -> usize {
-    sandbox.count_requests(&RequestMatch::any().verb("delete"))
-}
-
-async fn wait_for_effects() {
-    tokio::time::sleep(Duration::from_secs(120)).await;
 }
 
 fn field_managers(object: &Value) -> Vec<&str> {
@@ -165,7 +154,7 @@ async fn unknown_state_orphans_nothing() {
         (APPROVAL_FILE, Some(ORPHAN_APPROVAL)),
         ("apps/broken/app.yaml", Some(&*broken)),
     ];
-    fleet.push(&running, "With a mistake elsewhere", &changes).await;
+    fleet.push(&running, "With an error elsewhere", &changes).await;
     running.until("an error", |now| now.has_errors()).await;
     wait_for_effects().await;
     assert_eq!(fleet.request_counts(), Vec::<String>::new());

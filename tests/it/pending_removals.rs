@@ -192,8 +192,8 @@ async fn mistake_in_another_app_keeps_removal_pending() {
     let gitea = GiteaStatusServer::start().await;
     let fleet = fleet_with_gz1_offline(&gitea).await;
     let running = start_with_gz1_offline(&fleet).await;
-    let mistake = fleet.push(&running, "A mistake", &[(WEB, Some("kind: [Component\n"))]).await;
-    running.until("the mistake", |now| now.revision.as_ref() == Some(&mistake) && now.has_errors()).await;
+    let mistake = fleet.push(&running, "An error", &[(WEB, Some("kind: [Component\n"))]).await;
+    running.until("the error", |now| now.revision.as_ref() == Some(&mistake) && now.has_errors()).await;
     let removal = fleet.push(&running, "No settings", &SETTINGS_REMOVED).await;
     let held = "pending 2 deletes wait: nothing is deleted while the config repository has errors";
     gitea.until_status(&removal, held).await;

@@ -237,7 +237,7 @@ async fn broken_policy_denies_and_undoes_nothing() {
     wait_for_refusal(
         &running,
         &commit,
-        "ConfigMap default/b: policy even denies it: the policy has a mistake: policies/rules.yaml:3:18",
+        "ConfigMap default/b: policy even denies it: the policy has an error: policies/rules.yaml:3:18",
     )
     .await;
     tokio::time::sleep(LONG_WAIT).await;
@@ -265,8 +265,7 @@ async fn policy_that_cannot_be_read_denies() {
         let changed = config_maps(&[("b", &(6 + number).to_string())]);
         let head =
             fleet.push(&running, "Broken", &[(POLICY, Some(&text)), (MAPS_FILE, Some(&changed))]).await;
-        let words =
-            format!("ConfigMap default/b: policy {name} denies it: the policy has a mistake: {place}");
+        let words = format!("ConfigMap default/b: policy {name} denies it: the policy has an error: {place}");
         wait_for_refusal(&running, &head, &words).await;
         assert_eq!(live_value(&fleet, "b").await.as_deref(), Some("4"), "{text}");
     }

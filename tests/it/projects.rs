@@ -1,11 +1,9 @@
 //! Projects: a namespace on every cluster, in either order of creation, and never deleted by accident.
 
-use std::time::Duration;
-
 use sandbox::{RequestMatch, Sandbox};
 use tutti::manifest::approval_to_yaml;
 
-use crate::support::fleet::{RunningController, TestFleet, phases, target};
+use crate::support::fleet::{RunningController, TestFleet, phases, target, wait_for_effects};
 use crate::support::live_objects;
 use crate::support::manifests::{self, component};
 
@@ -101,11 +99,6 @@ fn deleted_resources(fleet: &TestFleet) -> Vec<String> {
     fleet.clusters.values().flat_map(of).map(|record| record.resource).collect()
 }
 
-/// Long enough for all expected and unexpected effects.
-async fn wait_for_effects() {
-    tokio::time::sleep(Duration::from_secs(120)).await;
-}
-
 async fn wait_for_approval_request(running: &RunningController) -> tutti::model::Approval {
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     let [approval] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
@@ -167,7 +160,7 @@ async fn invalid_project_holds_only_its_own_apps() {
         ("apps/web/app.yaml", Some(&web)),
         ("apps/other/app.yaml", Some(&other)),
     ];
-    let revision = fleet.push(&running, "A mistake", &changes).await;
+    let revision = fleet.push(&running, "An error", &changes).await;
     let now = running
         .until("the new version of the other app", |now| {
             now.revision.as_ref() == Some(&revision)

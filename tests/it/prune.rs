@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sandbox::{Fault, RequestMatch, Sandbox};
+use sandbox::{Fault, RequestMatch};
 use serde_json::json;
 
-use crate::support::fleet::{RunningController, TestFleet, deletion_causes, target};
-use crate::support::live_objects;
+use crate::support::fleet::{RunningController, TestFleet, deletion_causes, target, wait_for_effects};
+use crate::support::live_objects::{self, delete_count, managed_names};
 use crate::support::manifests::{config_map, deployment, objects_app};
 
 pub(super) const MAP_COUNT: usize = 12;
@@ -26,19 +26,6 @@ pub(super) fn settings_fleet(files: &[(&str, &str)]) -> TestFleet {
     TestFleet::new(&["bj1"], &all)
 }
 
-pub(super) fn delete_count(sandbox: &Sandbox) -> usize {
-    sandbox.count_requests(&RequestMatch::any().verb("delete"))
-}
-
-pub(super) async fn managed_names(sandbox: &Sandbox) -> Vec<String> {
-    live_objects::managed_objects(sandbox).await.into_keys().collect()
-}
-
-/// Long enough for all expected and unexpected effects.
-pub(super) async fn wait_for_effects() {
-    tokio::time::sleep(Duration::from_secs(120)).await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn repository_errors_block_all_deletes() {
     let fleet = settings_fleet(&[("apps/settings/objects/maps.yaml", &numbered_maps(0..3))]);
@@ -50,7 +37,7 @@ async fn repository_errors_block_all_deletes() {
     let revision = fleet
         .push(
             &running,
-            "One map less, and a mistake elsewhere",
+            "One map less, and an error elsewhere",
             &[
                 ("apps/settings/objects/maps.yaml", Some(&numbered_maps(0..2))),
                 ("apps/other/app.yaml", Some(broken)),
@@ -63,7 +50,7 @@ async fn repository_errors_block_all_deletes() {
     wait_for_effects().await;
     assert_eq!(delete_count(fleet.cluster("bj1")), 0, "at {}", revision.short());
 
-    let revision = fleet.push(&running, "Without the mistake", &[("apps/other/app.yaml", None)]).await;
+    let revision = fleet.push(&running, "Without the error", &[("apps/other/app.yaml", None)]).await;
     running.until_converged(&revision).await;
     assert_eq!(
         managed_names(fleet.cluster("bj1")).await,
@@ -89,7 +76,7 @@ async fn template_errors_block_all_deletes() {
             ],
         )
         .await;
-    running.until("a mistake", |now| now.has_errors()).await;
+    running.until("an error", |now| now.has_errors()).await;
     wait_for_effects().await;
     assert_eq!(delete_count(fleet.cluster("bj1")), 0);
     assert_eq!(managed_names(fleet.cluster("bj1")).await.len(), 3);

@@ -94,7 +94,7 @@ async fn mistakes_are_no_empty_plan() {
     let broken = format!("{INSTANCE}<<<<<<< HEAD\n");
     stage.repository.commit("Broken", &[("tutti.yaml", Some(&broken)), (MAPS_FILE, Some(&maps("second")))]);
     let (said, code) = run_with_output(&stage, &["plan"]).await;
-    assert!(said.contains("fix the mistakes first: nothing can be planned with them"), "{said}");
+    assert!(said.contains("fix the errors first: nothing can be planned with them"), "{said}");
     assert!(said.contains("E1102") && !said.contains("nothing to do"), "{said}");
     assert_eq!(code, 2, "{said}");
 }

@@ -1,13 +1,11 @@
 //! `state: Removed` of a cluster: its objects are deleted under all safety rules; then its file may be removed.
 
-use std::time::Duration;
-
 use sandbox::{RequestMatch, Sandbox};
 use serde_json::{Value, json};
 use tutti::manifest::approval_to_yaml;
 use tutti::report::Overview;
 
-use crate::support::fleet::{TestFleet, deletion_causes};
+use crate::support::fleet::{TestFleet, deletion_causes, wait_for_effects};
 use crate::support::forge::GiteaStatusServer;
 use crate::support::live_objects;
 use crate::support::manifests::{self, component, config_map, namespace, objects_app};
@@ -31,10 +29,6 @@ fn gz1_state(now: &Overview) -> (&'static str, &str) {
 fn deleted_resources(sandbox: &Sandbox) -> Vec<String> {
     let of_deletes = sandbox.requests().into_iter().filter(|record| record.verb == "delete");
     of_deletes.map(|record| record.resource).collect()
-}
-
-async fn wait_for_effects() {
-    tokio::time::sleep(Duration::from_secs(120)).await;
 }
 
 #[tokio::test(start_paused = true)]

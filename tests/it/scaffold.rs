@@ -233,7 +233,7 @@ fn routes_and_servers_are_listed() {
     assert_eq!(rows[2][..5], ["web-1", "-", "aliyun", "-", "2099-12-31"]);
     let routes = list("get notifications -o json");
     assert_eq!((&routes[0]["name"], &routes[0]["service"]), (&"chat".into(), &"teams".into()));
-    repository.commit("A mistake", &[("notifications/wrong.yaml", Some("kind: Notification\n"))]);
+    repository.commit("An error", &[("notifications/wrong.yaml", Some("kind: Notification\n"))]);
     let (output, errors, code) = run_tutti(folder, "get notifications");
     assert!(output.contains("chat") && errors.contains("notifications/wrong.yaml:1:1"), "{output}{errors}");
     assert_eq!(code, 2, "one that is not listed is told");

@@ -6,7 +6,8 @@ use kube::api::{DeleteParams, PostParams};
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, SandboxOptions};
 use serde_json::json;
 use tutti::controller::{RunEnding, RunUntil};
-use tutti::report::{Overview, TargetPhase};
+use tutti::plan::StepReason;
+use tutti::report::TargetPhase;
 
 use crate::support::connections::ProcessConnections;
 use crate::support::fleet::{RunningController, TestFleet, target};
@@ -70,11 +71,10 @@ async fn cluster_that_hides_a_kind_keeps_its_objects() {
     let now = running.overview.borrow().clone();
     assert_eq!(now.revision, Some(revision));
     assert_eq!(gz1.count_requests(&deletes), 0, "it may be a server that starts");
-    let words = |cluster: &str, now: &Overview| {
-        now.deletions.iter().find(|it| it.cluster.as_str() == cluster).map(|it| (it.waits, it.reason.clone()))
-    };
-    let waits = (true, "nothing is deleted before cluster bj1 was read".to_owned());
-    assert_eq!(words("gz1", &now), Some(waits));
+    let of_gz1: Vec<_> = now.deletions.iter().filter(|it| it.cluster.as_str() == "gz1").collect();
+    let [waiting] = of_gz1.as_slice() else { panic!("{of_gz1:?}") };
+    let cause = StepReason::WaitsForReading { on: "bj1".into() };
+    assert!(waiting.waits && waiting.cause == Some(cause), "{waiting:?}");
 
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(gz1.count_requests(&deletes), 1);

@@ -146,8 +146,7 @@ async fn run_trigger(status: ApiState, name: String, payload: Value) -> Result<C
         return Err(retry_later("the config repository was not read yet".to_owned()));
     };
     let Some(trigger) = head.fleet.triggers.get(&name) else {
-        let detail =
-            format!("there is no trigger {name} in triggers/, or it has mistakes (help: tutti lint)");
+        let detail = format!("there is no trigger {name} in triggers/, or it has errors (help: tutti lint)");
         return Err(Problem::new(StatusCode::NOT_FOUND, detail));
     };
     let outcome = trigger::evaluate(trigger, &payload, &head.fleet, &head.snapshot)

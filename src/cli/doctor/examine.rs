@@ -64,7 +64,7 @@ impl ClusterExamination<'_> {
         let renderer = FleetRenderer::with_capabilities(fleet, self.snapshot, self.charts, discovered);
         let (renders, mistakes) = render_cluster(fleet, &renderer, &self.cluster.name);
         if let Some(first) = mistakes.first() {
-            let apps = count_noun(mistakes.len(), "mistake");
+            let apps = count_noun(mistakes.len(), "error");
             let message = format!("{apps} in its rendered objects, first: {first}");
             findings.push(DoctorFinding::failed(DoctorCheck::Renders, Exit::Failed, message));
         }

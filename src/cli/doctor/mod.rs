@@ -76,7 +76,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     }
     if !fleet.is_usable() {
         diagnostics::print(&fleet.diagnostics);
-        bail!("the instance cannot be read (help: `tutti lint` shows the mistake)");
+        bail!("the instance cannot be read (help: `tutti lint` shows the error)");
     }
     let charts = repository::fetched_charts(&fleet, process.chart_sites.clone()).await;
     let links = process.connections.links();
@@ -108,9 +108,9 @@ async fn repository_findings(
     let mut findings = Vec::new();
     let errors = fleet.diagnostics.iter().filter(|it| it.is_error()).count();
     findings.push(if errors == 0 {
-        DoctorFinding::passed(DoctorCheck::Manifests, "the manifests have no mistake")
+        DoctorFinding::passed(DoctorCheck::Manifests, "the manifests have no errors")
     } else {
-        let count = crate::report::status_text::count_noun(errors, "mistake");
+        let count = crate::report::status_text::count_noun(errors, "error");
         let message = format!("{count} in the manifests: nothing is deleted anywhere until they are fixed");
         DoctorFinding::failed(DoctorCheck::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
     });

@@ -105,7 +105,7 @@ pub async fn import(
 ) -> anyhow::Result<ImportResult> {
     let fleet = repository::fleet(base);
     if let Some(mistake) = blocking_error(&fleet, request) {
-        bail!("fix this mistake before the import: {mistake}");
+        bail!("fix this error before the import: {mistake}");
     }
     let mut imported = ImportResult::default();
     let mut members = BTreeMap::new();

@@ -136,7 +136,7 @@ spec:
 ";
         let fleet = repository::fleet(&Snapshot::of_texts([("policies/a.yaml", text)]));
         let expected =
-            "FAIL  broken: bad (policies/a.yaml:7:7): denied: the policy has a mistake: policies/a.yaml:3:18";
+            "FAIL  broken: bad (policies/a.yaml:7:7): denied: the policy has an error: policies/a.yaml:3:18";
         assert_eq!(example_lines(&fleet, None).0[0], expected);
     }
 }

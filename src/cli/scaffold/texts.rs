@@ -20,7 +20,7 @@ What the clusters run, read by [tutti](https://tutti.dev).
     tutti new cluster NAME        clusters/NAME.yaml: a cluster and the way to it
     tutti new app NAME            apps/NAME/app.yaml: what runs
     tutti new template LAYER      templates/LAYER/: values and templates that many apps share
-    tutti lint                    every mistake, with its place
+    tutti lint                    every error, with its place
     tutti render APP              the Kubernetes objects of an app
     tutti plan --worktree         what a commit of this folder would change
 ";

@@ -65,7 +65,7 @@ fn policy_with_mistake_denies_changed_objects() {
     };
     check_errors(
         &compared_from(&base, changed),
-        &["policy low denies ConfigMap shop/a on bj1: the policy has a mistake: policies/low.yaml:3:18"],
+        &["policy low denies ConfigMap shop/a on bj1: the policy has an error: policies/low.yaml:3:18"],
         &["`validations` is missing", "unknown field `vlidations` in `spec`"],
     );
 }

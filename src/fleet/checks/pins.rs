@@ -41,7 +41,7 @@ fn pin_errors(
         Diagnostic::error(code, message, DiagnosticScope::App(app.id.clone())).at(pin.location.clone())
     };
     if pin.version.is_none() {
-        let message = format!("{} waits: its pin for {} has mistakes", app.title(), pin.ring);
+        let message = format!("{} waits: its pin for {} has errors", app.title(), pin.ring);
         return vec![error(codes::INVALID_PIN, message).help("fix the pin; then the app continues")];
     }
     let known: Vec<&str> = facts.rings.iter().map(|ring| ring.name.as_str()).collect();

@@ -92,7 +92,7 @@ mod tests {
                 format!("{}:{} {}: {}", start.line, start.column, it.code, it.message)
             })
             .collect();
-        assert_eq!(fleet.triggers.is_empty(), !told.is_empty(), "one with a mistake is not used: {told:?}");
+        assert_eq!(fleet.triggers.is_empty(), !told.is_empty(), "one with an error is not used: {told:?}");
         told
     }
 

@@ -205,7 +205,7 @@ fn approval_without_rollout_has_the_field_place() {
     let found = |approved: &str, action: &str| {
         let approval = approval(approved, action);
         let fleet = fleet(&[("apps/a/app.yaml", &groups), ("apps/a/go.yaml", &approval)]);
-        let mistake = fleet.diagnostics.into_iter().next().expect("a mistake");
+        let mistake = fleet.diagnostics.into_iter().next().expect("an error");
         let start = mistake.location.expect("a place").start;
         let line = approval.lines().nth(start.line as usize - 1).unwrap_or_default();
         (line[start.column as usize - 1..].to_owned(), mistake.help.unwrap_or_default())

@@ -130,7 +130,7 @@ impl CompiledRule {
         let judged = match &self.judge {
             RuleEvaluator::Expressions(compiled) => compiled.health_of(object).map(Some),
             RuleEvaluator::Script(script) => script.health_of(object),
-            RuleEvaluator::Broken => Err("it has a mistake".to_owned()),
+            RuleEvaluator::Broken => Err("it has an error".to_owned()),
         };
         judged.unwrap_or_else(|why| {
             let words = json_fields::sentence(&format!("the health rule {}: {why}", self.source.file));

@@ -69,7 +69,7 @@ impl Hub {
             let place = root
                 .entry("apiVersion")
                 .map_or_else(|| reading.location(root), |entry| reading.location(&entry.value));
-            let message = format!("{version} cannot be read: a conversion has a mistake");
+            let message = format!("{version} cannot be read: a conversion has an error");
             reading
                 .mistake(codes::BAD_CONVERSION, message, place, "apiVersion")
                 .related(broken.clone(), "this one")

@@ -215,7 +215,7 @@ spec:
     assert_eq!(
         told(&read.diagnostics),
         [
-            "E1222 1:13 apiVersion: component.luojilab.com/v1alpha1 cannot be read: a conversion has a mistake",
+            "E1222 1:13 apiVersion: component.luojilab.com/v1alpha1 cannot be read: a conversion has an error",
             "E1222 3:18 metadata.name: the conversion is called \"home\", and its folder \"house\"",
             "E1204 5:9 spec.kind: `kind` cannot be \"Objects\"",
             "E1206 6:14 spec.versions[0]: tutti.dev/v1alpha1 is converted to nothing",

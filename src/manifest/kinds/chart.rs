@@ -89,7 +89,7 @@ pub fn values(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
             for mistake in mistakes {
                 let line = mistake.location.as_ref().map_or(1, |location| location.start.line);
                 let location = reading.location(value.node);
-                let message = format!("`rawValues` has a mistake in its line {line}: {}", mistake.message);
+                let message = format!("`rawValues` has an error in its line {line}: {}", mistake.message);
                 let noted = reading.mistake(codes::BAD_VALUE, message, location, &value.path);
                 if let Some(help) = mistake.help {
                     noted.help(help);

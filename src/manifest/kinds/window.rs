@@ -46,7 +46,7 @@ pub fn unreadable(name: &str, location: Location) -> Window {
         action: WindowAction::Deny,
         selector: TargetSelector::default(),
         times: WindowTimes::Unknown,
-        reason: Some("its manifest has a mistake".to_owned()),
+        reason: Some("its manifest has an error".to_owned()),
         may_override: Vec::new(),
         location,
     }

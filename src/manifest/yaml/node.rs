@@ -61,6 +61,17 @@ impl YamlNode {
         }
     }
 
+    /// The text of a scalar as it is written; `None` for null.
+    pub fn scalar_text(&self) -> Option<&str> {
+        match &self.kind {
+            YamlNodeKind::String(text) => Some(text),
+            YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => {
+                Some(text)
+            }
+            YamlNodeKind::Null | YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => None,
+        }
+    }
+
     pub fn as_seq(&self) -> Option<&[Self]> {
         match &self.kind {
             YamlNodeKind::Seq(items) => Some(items),

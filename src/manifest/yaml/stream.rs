@@ -83,12 +83,12 @@ pub fn read(file: &str, text: &str, limits: YamlLimits) -> YamlStream {
         }
         if stream.mistakes.len() >= MOST_UNREADABLE_DOCUMENTS {
             let message =
-                format!("after {MOST_UNREADABLE_DOCUMENTS} mistakes the rest of the file was not read");
+                format!("after {MOST_UNREADABLE_DOCUMENTS} errors the rest of the file was not read");
             let place = Location::new(file, stopped_at, 1);
             stream.mistakes.push(
                 Diagnostic::error(codes::SYNTAX, message, DiagnosticScope::File(file.to_owned()))
                     .at(place)
-                    .help("fix the mistakes that are shown, then read the file again"),
+                    .help("fix the errors that are shown, then read the file again"),
             );
             return stream;
         }

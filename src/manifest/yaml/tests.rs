@@ -247,7 +247,7 @@ fn limits() {
 fn a_file_of_nothing_but_mistakes_is_left() {
     let (_, mistakes) = parse("x.yaml", &"---\n: x: y\n".repeat(80));
     assert_eq!(mistakes.len(), 51);
-    assert_eq!(mistakes[50].message, "after 50 mistakes the rest of the file was not read");
+    assert_eq!(mistakes[50].message, "after 50 errors the rest of the file was not read");
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn cases() -> Vec<Case> {
         Case::of("an app on all clusters", Failed, overview(failing())),
         Case::of("an app in waves", Failed, stopped),
         Case::of("one of many apps", Failed, overview(many.to_vec())),
-        Case::of("a file with a mistake", Failed, wrong),
+        Case::of("a file with an error", Failed, wrong),
         Case::of("after it was done", Degraded, overview(failing())).after(Done),
         Case::of("well again", Recovered, well()).after(Degraded),
         Case { is_reverted: true, ..Case::of("taken back", Reverted, overview(failing())).after(Failed) },

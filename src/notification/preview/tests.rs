@@ -72,7 +72,7 @@ fn told(route: &str, at: &str, change: impl FnOnce(&mut Texts)) -> Vec<String> {
     let mut reading = manifest::ManifestCache::default();
     let before = fleet_after(&base, &mut reading, None);
     let after = fleet_after(&head, &mut reading, Some(&before));
-    assert_eq!(before.diagnostics, [], "the base has no mistake");
+    assert_eq!(before.diagnostics, [], "the base has no error");
     let side = |fleet, snapshot| ComparedRevision {
         fleet,
         snapshot,

@@ -199,6 +199,6 @@ fn mistakes_name_their_expression() {
     let verdicts = judged(&policies, Some(&deployment(1)), None).verdicts;
     assert_eq!(
         verdicts.iter().map(|it| it.message.as_str()).collect::<Vec<_>>(),
-        ["the policy has a mistake: policies/p.yaml:1:1"]
+        ["the policy has an error: policies/p.yaml:1:1"]
     );
 }

@@ -160,7 +160,7 @@ fn window_of_the_ring_is_a_gate() {
     assert_eq!(of(&freeze("test", "1970-01-01T00:00")).0, []);
     // An unreadable window is shut.
     let (broken, all) = of(&freeze("prod", "yesterday"));
-    check(&broken, &[".window: pay: window freeze is shut (its manifest has a mistake)"]);
+    check(&broken, &[".window: pay: window freeze is shut (its manifest has an error)"]);
     assert_eq!(all, PromotionGateState::Pending);
 }
 
@@ -236,7 +236,7 @@ fn approval_rules_are_always_a_gate() {
     case.rollouts = vec![asks(&case)];
     check(
         &asks_for_prod(&case, 2),
-        &[".approvals: rule broken: its manifest has a mistake, no approval is enough"],
+        &[".approvals: rule broken: its manifest has an error, no approval is enough"],
     );
     // A rule may select an unreadable app; without rules there is no gate.
     let mut case = ruled(&two);

@@ -200,7 +200,7 @@ fn group_goes_together() {
         ("web", "promotion: {group: shop}, placement: {clusters: {names: [nowhere]}}", &[("prod", "v1")]),
     ];
     let case = Case::new("test; prod", broken).runs("pay", "test", "v2");
-    check(&case, "held: default/web of this group has mistakes");
+    check(&case, "held: default/web of this group has errors");
 }
 
 #[test]

@@ -8,7 +8,7 @@ const APP: &str =
 
 fn check(objects: &str, expected: &[&str]) {
     let files = [("apps/a/app.yaml", APP), ("apps/a/objects/x.yaml", objects)];
-    let mistakes = run("a", &files).expect_err("mistakes");
+    let mistakes = run("a", &files).expect_err("errors");
     let found: Vec<String> = mistakes
         .iter()
         .map(|it| {
@@ -51,7 +51,7 @@ fn file_with_mistakes_is_parsed_once() {
         let objects: String = (0..count).map(map).collect();
         let files = [("apps/a/app.yaml", APP), ("apps/a/objects/x.yaml", &objects)];
         let before = PARSES.get();
-        assert_eq!(run_here("a", &files).expect_err("mistakes").len(), 2 * count);
+        assert_eq!(run_here("a", &files).expect_err("errors").len(), 2 * count);
         PARSES.get() - before
     };
     assert_eq!((parses(10), parses(20)), (1, 1));

@@ -211,9 +211,9 @@ impl<'a> ChainSubject<'a> {
         let name = &first.policy.name;
         if first.cause == VerdictCause::Broken {
             let place = self.mistake_of_policy(first).unwrap_or_else(|| first.policy.location.clone());
-            let text = format!("policy {name} has a mistake, so it denies all that it selects");
+            let text = format!("policy {name} has an error, so it denies all that it selects");
             return Some(
-                broken(text).with_place(Some(place)).help(["fix the policy: tutti lint shows the mistake"]),
+                broken(text).with_place(Some(place)).help(["fix the policy: tutti lint shows the error"]),
             );
         }
         let Diagnostic { message, location, related, .. } = &first.diagnostic;

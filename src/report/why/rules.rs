@@ -172,7 +172,7 @@ impl<'a> RuleList<'a> {
                 }
                 action if said.is_empty() => (RuleEffect::Passes, format!("{action}: allows it")),
                 PolicyAction::Deny if is_broken => {
-                    (RuleEffect::Holds, format!("has a mistake, denies {objects}"))
+                    (RuleEffect::Holds, format!("has an error, denies {objects}"))
                 }
                 PolicyAction::Deny => (RuleEffect::Holds, format!("denies {objects}")),
                 PolicyAction::Warn | PolicyAction::Audit => {

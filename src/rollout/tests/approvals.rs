@@ -199,7 +199,7 @@ fn rule_with_mistake_is_never_satisfied() {
     let mut fleet = ruled();
     fleet.ask(&["c2", "c3"], rule(None, &[]));
     fleet.push(&[("*", "v2")]).approve("prod").agreed(&["ann", "bob", "cy"]).has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "rule production: its manifest has a mistake, no approval is enough");
+    fleet.waits("c2", "rule production: its manifest has an error, no approval is enough");
     fleet.ask(&["c2", "c3"], rule(Some(2), &[])).has("c1=v2 c2=v2 c3=v2");
 }
 

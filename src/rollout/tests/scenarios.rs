@@ -285,7 +285,7 @@ fn wave_hidden_by_error_is_waited_for() {
     fleet.push(&[("*", "v2")]).has("c2=v1 c3=v1");
     fleet.waits(
         "c2",
-        "every cluster of wave test is left out: a mistake in the repository may hide its clusters",
+        "every cluster of wave test is left out: an error in the repository may hide its clusters",
     );
     fleet.units.insert(super::fleet::unit_id("c1"), hidden);
     fleet.may_lack_clusters = false;

@@ -242,12 +242,12 @@ impl CommitChange {
                 let id = id?;
                 let mistake = draw.choose(&[ManifestMistake::UnknownField, ManifestMistake::InvalidYaml]);
                 wanted.apps.get_mut(&id)?.mistake = Some(mistake);
-                Some(format!("{id} has a mistake: {mistake:?}"))
+                Some(format!("{id} has an error: {mistake:?}"))
             }
             CommitChangeKind::FixMistakes => {
                 wanted.has_stray_file = false;
                 wanted.apps.values_mut().for_each(|app| app.mistake = None);
-                Some("mistakes are mended".to_owned())
+                Some("errors are mended".to_owned())
             }
             CommitChangeKind::Pause => {
                 let id = id?;

@@ -150,7 +150,7 @@ fn check_phase(
     let wanted = &run.desired;
     let expect = |right: bool, why: &str| if right { Ok(()) } else { Err(why.to_owned()) };
     if app.mistake.is_some() {
-        return expect(phase == TargetPhase::Invalid, "it has a mistake");
+        return expect(phase == TargetPhase::Invalid, "it has an error");
     }
     if app.paused {
         return expect(phase == TargetPhase::Paused, "it is paused");

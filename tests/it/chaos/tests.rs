@@ -106,7 +106,7 @@ fn an_apply_that_git_lacks_is_a_violation() {
     check(&repository_with(|it| first_app(it).paused = true), "app1 is paused");
     check(
         &repository_with(|it| first_app(it).mistake = Some(ManifestMistake::UnknownField)),
-        "app1 has a mistake",
+        "app1 has an error",
     );
     check(&repository_with(|it| first_app(it).clusters.clear()), "app1 does not render it there");
     check(
@@ -153,11 +153,11 @@ fn a_delete_that_git_forbids_is_a_violation() {
         &and(|app| app.mistake = Some(ManifestMistake::InvalidYaml)),
         &meant,
         &live,
-        "the repository has mistakes",
+        "the repository has errors",
     );
     let mut stray = gone();
     stray.has_stray_file = true;
-    check(&stray, &meant, &live, "the repository has mistakes");
+    check(&stray, &meant, &live, "the repository has errors");
 }
 
 #[test]

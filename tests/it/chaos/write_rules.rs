@@ -35,7 +35,7 @@ pub fn may_apply(
         return Err(format!("{id} is paused"));
     }
     if app.mistake.is_some() {
-        return Err(format!("{id} has a mistake"));
+        return Err(format!("{id} has an error"));
     }
     if !wanted.owners(cluster, name).any(|(owner, _)| owner == id) {
         return Err(format!("{id} does not render it there"));
@@ -73,7 +73,7 @@ pub fn may_delete(
 ) -> Result<(), String> {
     check_writable(wanted, cluster)?;
     if !wanted.is_valid() {
-        return Err("the repository has mistakes".to_owned());
+        return Err("the repository has errors".to_owned());
     }
     if let Some((id, _)) = wanted.owners(cluster, name).next() {
         return Err(format!("{id} wants it"));

@@ -72,7 +72,7 @@ fn objects(app: &str, files: &[(&str, &str)]) -> Option<Vec<RenderedObject>> {
 #[track_caller]
 fn mistake(app: &str, files: &[(&str, &str)]) -> Option<Diagnostic> {
     let helm = helm_programs()?;
-    let mistakes = single_app_objects(&renders(app, files, &service(&helm))).expect_err("a mistake");
+    let mistakes = single_app_objects(&renders(app, files, &service(&helm))).expect_err("an error");
     assert_eq!(mistakes.len(), 1, "{mistakes:#?}");
     mistakes.into_iter().next()
 }

@@ -45,7 +45,7 @@ async fn once_ends_with_a_code_for_each_outcome() {
         "apps/broken/app.yaml",
         "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: broken}\nspec: {file: []}\n",
     );
-    scene.worktree.publish("one app with a mistake, one without");
+    scene.worktree.publish("one app with an error, one without");
     check(&[], 3, &["apps/broken/app.yaml"]).await;
     scene.until_ready(scene.cluster(1), "web", "shop/web:1.0", 1).await;
 }

@@ -50,7 +50,7 @@ async fn pull_request_is_planned_reviewed_merged_and_deployed() {
 
     // A mistake, with its place.
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.2", "  replica: 3\n"));
-    let broken = scene.worktree.commit("a mistake");
+    let broken = scene.worktree.commit("an error");
     scene.worktree.push_branch("bump");
     scene
         .until_status(&broken, "validate", "failure", &["unknown field `replica`", "apps/web/app.yaml:11"])

@@ -305,6 +305,11 @@ pub fn target<'a>(overview: &'a Overview, cluster: &str, app: &str) -> &'a Targe
     found.unwrap_or_else(|| panic!("no {app} on {cluster}: {}", describe_overview(overview)))
 }
 
+/// Long enough for all expected and unexpected effects.
+pub async fn wait_for_effects() {
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
+
 /// Why each object is deleted, or why not yet, as programs read it: `code` and its fields.
 pub fn deletion_causes(overview: &Overview) -> Vec<Value> {
     let causes = overview.deletions.iter().map(|it| serde_json::to_value(&it.cause));

@@ -151,7 +151,17 @@ pub async fn managed_objects(sandbox: &Sandbox) -> BTreeMap<String, Value> {
     found
 }
 
-/// Those objects without what differs between runs: identities, versions, times.
+/// The names of those objects.
+pub async fn managed_names(sandbox: &Sandbox) -> Vec<String> {
+    managed_objects(sandbox).await.into_keys().collect()
+}
+
+/// The delete requests until now, also failed ones.
+pub fn delete_count(sandbox: &Sandbox) -> usize {
+    sandbox.count_requests(&RequestMatch::any().verb("delete"))
+}
+
+/// All objects of `main` without what differs between runs: identities, versions, times.
 pub async fn comparable_objects(sandbox: &Sandbox) -> BTreeMap<String, Value> {
     let mut objects = managed_objects(sandbox).await;
     for object in objects.values_mut() {

@@ -31,3 +31,8 @@ pub mod persistent_fixture;
 pub mod program;
 pub mod repository;
 pub mod senders;
+
+/// A setting of a test from the environment.
+pub fn env_number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}

@@ -187,7 +187,7 @@ async fn analysis_that_is_missing_or_wrong_is_inconclusive() {
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, &format!("{INCONCLUSIVE_MESSAGE}no Analysis of this name is below policies/")).await;
     scene.push("Wrong", &[(ANALYSIS, Some(&analysis("health: [true]")))]).await;
-    until_held(&scene, &format!("{INCONCLUSIVE_MESSAGE}its manifest has a mistake")).await;
+    until_held(&scene, &format!("{INCONCLUSIVE_MESSAGE}its manifest has an error")).await;
     scene.push("Wrong", &[(ANALYSIS, Some(&analysis("health: 'unit.all(a, true)'")))]).await;
     until_held(&scene, &format!("{INCONCLUSIVE_MESSAGE}an expression cannot be used")).await;
     let elsewhere = "prometheus: {url: 'http://prometheus.example.com', query: up, success: 'true'}";

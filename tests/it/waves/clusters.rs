@@ -186,7 +186,7 @@ async fn a_broken_cluster_file_holds_later_waves() {
         let file = "clusters/c1.yaml";
         let good = scene.fleet.repository.texts(&scene.head())[file].clone();
         let bad = good.replace("spec:", "spec: {state: Broken}\nstatus:");
-        scene.push("A mistake", &[(file, Some(&bad))]).await;
+        scene.push("An error", &[(file, Some(&bad))]).await;
         if is_restarted {
             scene.restart().await;
         }
@@ -196,7 +196,7 @@ async fn a_broken_cluster_file_holds_later_waves() {
         assert_eq!(scene.versions().await, ["v1", "v1", "v1"], "{is_restarted}");
         assert!(
             hold_reason(&scene.overview(), "c2", "")
-                .contains("a mistake in the repository may hide its clusters")
+                .contains("an error in the repository may hide its clusters")
         );
         scene.push("Mended", &[(file, Some(&good))]).await;
         scene.until_confirmation_requested("prod").await;

@@ -166,7 +166,7 @@ fn a_broken_rule_makes_its_objects_unknown() {
     assert_eq!(mistakes.first().map(|mistake| mistake.part), Some(RulePart::Current));
     assert_eq!(
         shown(&rules.health_of(&database(json!({})))),
-        "Unknown: the health rule health/example.com/Database.yaml: it has a mistake"
+        "Unknown: the health rule health/example.com/Database.yaml: it has an error"
     );
 }
 

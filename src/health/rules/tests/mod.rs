@@ -34,7 +34,7 @@ fn script(text: &str) -> RuleBody {
 #[track_caller]
 fn rules(sources: Vec<RuleSource>) -> HealthRules {
     let (rules, mistakes) = HealthRules::compile(sources);
-    assert_eq!(mistakes, [], "mistakes in the rules");
+    assert_eq!(mistakes, [], "errors in the rules");
     rules
 }
 
