@@ -127,7 +127,12 @@ impl ChartRenderer {
         let answer = answer.map_err(explain)?;
         // Checked first: an invalid value may have caused the template failure.
         if let Some(schemas) = &answer.schemas {
-            values_schema::check(schemas.get(), self.workers(), rest())?;
+            let checked = values_schema::check(schemas.get(), self.workers(), rest());
+            checked.map_err(|failure| match failure.fault {
+                // A longer turn would not help.
+                ChartFailureKind::Awaited if !is_hurried() => timeout_failure(self.limits.deadline),
+                _ => failure,
+            })?;
         }
         if let Some(failure) = answer.error {
             return Err(helm_messages::failure_of_helm(&answer.name, &failure));

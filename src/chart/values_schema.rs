@@ -78,7 +78,8 @@ fn worker_end_failure(end: RenderFailure) -> ChartFailure {
             format!("the values are being checked against {SCHEMA_FILE}"),
         ),
         RenderFailureCause::Time => {
-            limit(format!("takes longer than {} s", CHECK_TIME.as_secs())).help(WHERE_TO_LOOK)
+            limit(format!("takes longer than {} s of processor time", CHECK_TIME.as_secs()))
+                .help(WHERE_TO_LOOK)
         }
         RenderFailureCause::Memory(bytes) => {
             limit(format!("takes more than {} MiB of memory", bytes / 1024 / 1024)).help(WHERE_TO_LOOK)
@@ -266,7 +267,7 @@ mod tests {
         let failure =
             |cause| super::check("[{}]", Some(&FailingWorkers(cause)), RenderWait::UNLIMITED).unwrap_err();
         for (cause, words) in [
-            (RenderFailureCause::Time, "takes longer than 2 s"),
+            (RenderFailureCause::Time, "takes longer than 2 s of processor time"),
             (RenderFailureCause::Memory(1024 * 1024), "takes more than 1 MiB of memory"),
             (RenderFailureCause::Stack, "recurses too deeply"),
         ] {

@@ -86,43 +86,43 @@ impl ChildProcess {
         request: io::Result<Vec<u8>>,
         wait: RenderWait<'_>,
     ) -> Result<Frame, ChildFailure> {
-        self.exchange_within(request, Duration::MAX, wait)
+        self.exchange_within(request, Duration::MAX, wait).map(|(answer, _)| answer)
     }
 
-    /// The same with a limit of processor time, which needs up to four times as long on a busy machine.
+    /// The same within a limit of processor time, which may last four times as long. Also returns how much of it was used.
     pub fn exchange_within(
         &mut self,
         request: io::Result<Vec<u8>>,
         limit: Duration,
         wait: RenderWait<'_>,
-    ) -> Result<Frame, ChildFailure> {
+    ) -> Result<(Frame, Duration), ChildFailure> {
         let limit = TimeLimit::start(self.process.id(), limit);
         let ended = match request.map(|bytes| self.requests.send(bytes)) {
             Err(error) => ChildFailure::NotStarted(error),
             Ok(Err(_)) => ChildFailure::Exited,
             Ok(Ok(())) => match self.receive(&limit, wait) {
-                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Ok(answer)) => return Ok((answer, limit.used())),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => ChildFailure::OutputTooLarge,
-                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => ChildFailure::Exited,
-                Err(RecvTimeoutError::Timeout) if limit.remaining().is_zero() => ChildFailure::OverLimit,
-                Err(RecvTimeoutError::Timeout) => ChildFailure::TimedOut,
+                Ok(Err(_)) => ChildFailure::Exited,
+                Err(ended) => ended,
             },
         };
         self.kill();
         Err(ended)
     }
 
-    fn receive(
-        &self,
-        limit: &TimeLimit,
-        wait: RenderWait<'_>,
-    ) -> Result<io::Result<Frame>, RecvTimeoutError> {
+    fn receive(&self, limit: &TimeLimit, wait: RenderWait<'_>) -> Result<io::Result<Frame>, ChildFailure> {
         let begun = Instant::now();
         loop {
-            let left = wait.time.saturating_sub(begun.elapsed()).min(limit.remaining());
-            match self.answers.recv_timeout(left.min(CANCEL_CHECK_INTERVAL)) {
-                Err(RecvTimeoutError::Timeout) if !left.is_zero() && (wait.is_wanted)() => {}
-                received => return received,
+            let (of_limit, of_wait) = (limit.remaining(), wait.time.saturating_sub(begun.elapsed()));
+            match self.answers.recv_timeout(of_limit.min(of_wait).min(CANCEL_CHECK_INTERVAL)) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err(ChildFailure::Exited),
+                Err(RecvTimeoutError::Timeout) if of_limit.is_zero() => return Err(ChildFailure::OverLimit),
+                Err(RecvTimeoutError::Timeout) if of_wait.is_zero() || !(wait.is_wanted)() => {
+                    return Err(ChildFailure::TimedOut);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -250,6 +250,18 @@ mod tests {
         let wait = RenderWait { time: Duration::from_secs(600), is_wanted: &goes_on };
         assert!(matches!(child.exchange(frames::encode(&"x", []), wait), Err(ChildFailure::TimedOut)));
         assert_eq!(*looks.lock(), 3);
+    }
+
+    #[test]
+    fn end_of_the_limit_differs_from_the_end_of_the_wait() {
+        let ended = |limit, time| {
+            let mut child = shell("exec sleep 60");
+            child.exchange_within(frames::encode(&"x", []), limit, wait(time)).expect_err("it never answers")
+        };
+        let (short, long) = (Duration::from_millis(20), Duration::from_secs(60));
+        assert!(matches!(ended(short, long), ChildFailure::OverLimit));
+        assert!(matches!(ended(long, short), ChildFailure::TimedOut));
+        assert!(matches!(ended(Duration::MAX, short), ChildFailure::TimedOut));
     }
 
     #[test]

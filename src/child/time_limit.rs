@@ -1,9 +1,11 @@
-//! How much of its time a child has used: its processor time, so that a busy machine fails no render.
+//! How much of its time a child has used: its processor time, so that renders do not fail only because the machine is busy.
 
 use std::time::{Duration, Instant};
 
 /// A child that gets little of the processor, or sleeps, ends after this many times its limit.
 const MAX_STRETCH: u32 = 4;
+/// The limit is stretched to at most this. Below `MAX_REQUEST_TIME` of a worker, and the longest turn of a render.
+const LONGEST_STRETCH: Duration = Duration::from_secs(100);
 /// Shorter waits are not worth another look at the processor time.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 
@@ -11,32 +13,39 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 pub struct TimeLimit {
     pid: u32,
     limit: Duration,
-    begin: Instant,
-    /// The processor time of the child at the begin; `None`: the system does not say.
+    start: Instant,
+    /// The processor time of the child at the start; `None`: the system does not say.
     processor: Option<Duration>,
 }
 
 impl TimeLimit {
     pub fn start(pid: u32, limit: Duration) -> Self {
-        Self { pid, limit, begin: Instant::now(), processor: processor_time(pid) }
+        Self { pid, limit, start: Instant::now(), processor: processor_time(pid) }
     }
 
     /// The least time after which the child may be over its limit. Zero: it is.
     pub fn remaining(&self) -> Duration {
-        let elapsed = self.begin.elapsed();
-        let used = if elapsed < self.limit { elapsed } else { used_time(elapsed, self.processor_used()) };
-        match self.limit.saturating_sub(used) {
+        let elapsed = self.start.elapsed();
+        let used = if elapsed < self.limit { elapsed } else { self.used_of(elapsed) };
+        let stretched = self.limit.saturating_mul(MAX_STRETCH).min(LONGEST_STRETCH.max(self.limit));
+        match self.limit.saturating_sub(used).min(stretched.saturating_sub(elapsed)) {
             Duration::ZERO => Duration::ZERO,
             left => left.max(SHORTEST_WAIT),
         }
     }
 
-    fn processor_used(&self) -> Option<Duration> {
-        Some(processor_time(self.pid)?.saturating_sub(self.processor?))
+    pub fn used(&self) -> Duration {
+        self.used_of(self.start.elapsed())
+    }
+
+    fn used_of(&self, elapsed: Duration) -> Duration {
+        // A failed read is no reason to end the child early.
+        let now = || processor_time(self.pid).unwrap_or_default();
+        used_time(elapsed, self.processor.map(|before| now().saturating_sub(before)))
     }
 }
 
-/// Never more than what has elapsed: a child may have several threads.
+/// At least a part of what has elapsed, so that the requests of one render end. Never more: a child may have several threads.
 fn used_time(elapsed: Duration, processor: Option<Duration>) -> Duration {
     processor.map_or(elapsed, |processor| processor.max(elapsed / MAX_STRETCH).min(elapsed))
 }

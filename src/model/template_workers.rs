@@ -35,7 +35,7 @@ pub struct TemplateRequest<'a> {
     pub task: WorkerTask,
     pub cached: &'a [&'a CachedText],
     pub body: String,
-    /// How long it may take at all.
+    /// How much processor time it may take.
     pub time: Duration,
 }
 
@@ -61,6 +61,7 @@ impl fmt::Debug for RenderWait<'_> {
 #[derive(Clone, Debug)]
 pub struct TemplateResponse {
     pub body: Vec<u8>,
+    /// Processor time.
     pub took: Duration,
 }
 

@@ -186,7 +186,7 @@ pub enum StepReason {
         /// The unhealthy object and its reason, if known.
         because: Option<String>,
     },
-    /// Another cluster was not read yet, and what is there may decide.
+    /// This cluster was not read yet, and what is there may decide.
     WaitsForReading {
         on: ClusterName,
     },

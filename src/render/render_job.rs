@@ -25,7 +25,7 @@ pub struct RenderJob<'a> {
     pub cluster: TrackedCluster<'a>,
     /// Set only by [`trace`](super::trace).
     pub trace: Option<&'a TraceRecorder>,
-    /// The remaining time for templates in workers; `None` before the first.
+    /// The remaining processor time for templates in workers; `None` before the first.
     pub time_left: Cell<Option<Duration>>,
     pub time_slice: RenderTimeSlice<'a>,
     pub annotation_warnings: AnnotationWarnings,

@@ -84,8 +84,12 @@ pub fn worker_end(
         RenderFailureCause::Postponed => awaited_render(job),
         RenderFailureCause::Time => {
             let limit = limit.as_secs_f64();
-            of(codes::TIME, format!("{file} takes longer than the {limit} s that {} may take", job.target))
-                .help("look for a loop over too many items, or for a filter on a long text within a loop")
+            let target = &job.target;
+            of(
+                codes::TIME,
+                format!("{file} takes longer than the {limit} s of processor time that {target} may take"),
+            )
+            .help("look for a loop over too many items, or for a filter on a long text within a loop")
         }
         RenderFailureCause::Memory(limit) => {
             of(codes::MEMORY, format!("{file} takes more than {} MiB of memory", limit / 1024 / 1024))

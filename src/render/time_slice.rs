@@ -29,7 +29,7 @@ impl Pacing<'_> {
 /// The first turn. Most templates take some milliseconds, a chart some hundred.
 const FIRST_SLICE: Duration = Duration::from_millis(250);
 const FIRST_CHART_SLICE: Duration = Duration::from_secs(2);
-/// The growth of each turn. The last one is longer than any render may take.
+/// The growth of each turn. The last one is longer than any render may take, also on a busy machine.
 const GROWTH_FACTOR: u32 = 4;
 const MOST_GROWTHS: u32 = 5;
 

@@ -177,7 +177,7 @@ pub struct DeletionReport {
     pub waits: bool,
     /// The digest to approve, if an approval is missing.
     pub approval: Option<String>,
-    /// `None` while it is being deleted, after the cluster refused it, or before every cluster was read: then `reason` alone names it.
+    /// `None` while it is being deleted, or after the cluster refused it: then `reason` alone names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<StepReason>,
     pub reason: String,

@@ -49,8 +49,6 @@ impl TemplateWorkers for WorkerPool {
             return Err(end);
         }
         let mut place = self.pool.acquire();
-        let begun = Instant::now();
-        let answered = |body| TemplateResponse { body, took: begun.elapsed() };
         let fresh = place.child.is_none();
         let mut first = attempt(&mut place.child, request, false, request.time, wait);
         // An idle worker may have ended for other reasons.
@@ -60,7 +58,7 @@ impl TemplateWorkers for WorkerPool {
             first = attempt(&mut place.child, request, false, request.time, wait);
         }
         let cause = match first {
-            Ok(body) => return Ok(answered(body)),
+            Ok(answer) => return Ok(answer),
             Err((cause @ RenderFailureCause::NoWorker(_), _)) => {
                 return Err(RenderFailure { cause, place: None });
             }
@@ -70,15 +68,10 @@ impl TemplateWorkers for WorkerPool {
         if cause == RenderFailureCause::Postponed || wait.time < request.time || !(wait.is_wanted)() {
             return Err(not_yet());
         }
-        // Repeated with line reports.
-        match attempt(
-            &mut place.child,
-            request,
-            true,
-            RETRY_TIMEOUT,
-            RenderWait { time: Duration::MAX, ..wait },
-        ) {
-            Ok(body) => Ok(answered(body)),
+        // Repeated with line reports. Its turn may be over, so it is stretched less.
+        let last_wait = RenderWait { time: RETRY_TIMEOUT * 2, ..wait };
+        match attempt(&mut place.child, request, true, RETRY_TIMEOUT, last_wait) {
+            Ok(answer) => Ok(answer),
             Err(_) if !(wait.is_wanted)() => Err(not_yet()),
             Err((_, words)) => {
                 let end = RenderFailure { cause, place: words.position };
@@ -116,7 +109,7 @@ fn attempt(
     lines: bool,
     limit: Duration,
     wait: RenderWait<'_>,
-) -> Result<Vec<u8>, (RenderFailureCause, ErrorOutput)> {
+) -> Result<TemplateResponse, (RenderFailureCause, ErrorOutput)> {
     let no_worker =
         |error: io::Error| (RenderFailureCause::NoWorker(error.to_string()), ErrorOutput::default());
     let mut worker = match place.take() {
@@ -148,8 +141,14 @@ impl TemplateWorker {
         lines: bool,
         limit: Duration,
         wait: RenderWait<'_>,
-    ) -> Result<Vec<u8>, ChildFailure> {
-        ask(request, lines, &mut self.known_texts, |asked| self.process.exchange_within(asked, limit, wait))
+    ) -> Result<TemplateResponse, ChildFailure> {
+        let mut took = Duration::ZERO;
+        let body = ask(request, lines, &mut self.known_texts, |asked| {
+            let (frame, used) = self.process.exchange_within(asked, limit, wait)?;
+            took += used;
+            Ok(frame)
+        })?;
+        Ok(TemplateResponse { body, took })
     }
 }
 

@@ -20,7 +20,7 @@ pub use serve::serve;
 pub const COMMAND: &str = "template-worker";
 /// Processor time of the repeated render that finds the line.
 pub const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
-/// A worker exits by itself after so long on one request: the main process is gone.
+/// A worker exits by itself after so long on one request: the main process is gone. Longer than a stretched limit.
 pub const MAX_REQUEST_TIME: Duration = Duration::from_secs(120);
 /// Memory of one worker, in bytes. It needs about 20 MiB for itself.
 pub const MEMORY_LIMIT: u64 = 256 * 1024 * 1024;

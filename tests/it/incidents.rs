@@ -69,7 +69,7 @@ async fn assert_only_deleted(fleet: &TestFleet, gone: &[&str], before: &BTreeMap
     assert_eq!(deleted_names(fleet), gone.iter().map(ToString::to_string).collect());
 }
 
-async fn wait_for_effects() {
+async fn wait_for_late_effects() {
     tokio::time::sleep(Duration::from_secs(180)).await;
 }
 
@@ -124,7 +124,7 @@ async fn check_no_deletes_during_faults(cluster: &str, plan: &FaultPlan) {
     let fewer = fleet.repository.commit("One map less", &[(MAPS_FILE, Some(&maps(&["one"])))]);
     fleet.cluster(cluster).set_faults(plan);
     let running = fleet.start().await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     assert_eq!(delete_count(&fleet), 0, "nothing goes anywhere before every cluster was read");
     fleet.cluster(cluster).set_faults(&FaultPlan::new(1));
     running.until_converged(&fewer).await;
@@ -149,7 +149,7 @@ async fn argo_18480_selector_without_clusters_deletes_nothing() {
     fleet.push(&running, "Another word for it", &changes).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 4).await;
     assert!(deletion_causes(&now).iter().all(|cause| cause["code"] == "placedNowhere"), "{now:?}");
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (0, before));
 }
 
@@ -181,7 +181,7 @@ async fn argo_18480_failing_registry_keeps_its_clusters() {
         scene.home.set_faults(&trouble);
         scene.home.compact();
         scene.home.cut_watches();
-        wait_for_effects().await;
+        wait_for_late_effects().await;
         fleet.push(&running, "One map less", &[("apps/settings/objects/two.yaml", None)]).await;
         for _ in 0..10 {
             tokio::time::sleep(Duration::from_secs(30)).await;
@@ -207,7 +207,7 @@ async fn argo_18480_empty_registry_deletes_nothing() {
     let revision = fleet.push(&running, "One map less", &[("apps/settings/objects/two.yaml", None)]).await;
     let dropped = |now: &Overview| cluster_states(now) == ["bj1 Ready", "bj2 Dropped", "gz1 Dropped"];
     running.until("dropped", dropped).await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     assert_eq!((delete_count(fleet), object_uids(fleet).await), (0, before.clone()));
     // The registry is restored.
     for name in ["bj2", "gz1"] {
@@ -288,11 +288,11 @@ async fn argo_16284_failing_server_loses_nothing() {
     let (newer, fewer) = (component("web", "registry.example.com/web:2"), maps(&["one"]));
     let changes = [(WEB_APP, Some(&*newer)), (MAPS_FILE, Some(&*fewer))];
     let revision = fleet.push(&running, "Release 2, one map less", &changes).await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     for _ in 0..4 {
         running.stop().await;
         running = fleet.start().await;
-        wait_for_effects().await;
+        wait_for_late_effects().await;
         assert!(deleted_names(&fleet).iter().all(|name| name == "two"), "{:?}", deleted_names(&fleet));
     }
     fleet.clusters.values().for_each(|sandbox| sandbox.set_faults(&FaultPlan::new(7)));
@@ -322,7 +322,7 @@ async fn argo_3484_mass_manifest_deletion_waits() {
     let running = fleet.start().await;
     let begin = fleet.push(&running, "Many maps", &[(MAPS_FILE, Some(&maps(&many)))]).await;
     running.until_converged(&begin).await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     let (before, deleted) = (object_uids(&fleet).await, delete_count(&fleet));
 
     // All apps at once: far over the cap.
@@ -340,7 +340,7 @@ async fn argo_3484_mass_manifest_deletion_waits() {
     fleet.push(&running, "Revert", &files).await;
     fleet.push(&running, "An empty file", &[(MAPS_FILE, Some("# nothing\n"))]).await;
     running.until("an error", |now| now.has_errors()).await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     let revision = fleet.push(&running, "Revert", &[(MAPS_FILE, Some(&maps(&many)))]).await;
     running.until_converged(&revision).await;
     assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (deleted, before));
@@ -364,7 +364,7 @@ async fn argo_18780_incomplete_repository_deletes_nothing() {
             sandbox.set_faults(&faulty_clusters(seed as u64));
         }
         running = fleet.start().await;
-        wait_for_effects().await;
+        wait_for_late_effects().await;
         assert_eq!(delete_count(&fleet), 0, "{lost}: {:?}", deleted_names(&fleet));
         let now = running.overview.borrow().clone();
         assert!(now.revision.is_none() && now.source_error.is_some(), "{lost}: {:?}", now.source_error);
@@ -414,14 +414,14 @@ async fn argo_18780_failed_render_deletes_nothing() {
     ];
     fleet.push(&running, "One map less, and an error", &changes).await;
     running.until("an error", |now| now.has_errors()).await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     for seed in 0..4 {
         running.stop().await;
         for sandbox in fleet.clusters.values() {
             sandbox.set_faults(&faulty_clusters(seed));
         }
         running = fleet.start().await;
-        wait_for_effects().await;
+        wait_for_late_effects().await;
         assert_eq!(delete_count(&fleet), 0, "seed {seed}");
     }
     for sandbox in fleet.clusters.values() {
@@ -464,7 +464,7 @@ async fn flux2_3316_renamed_app_keeps_everything() {
     ];
     let revision = fleet.push(&running, "Another name", &changes).await;
     running.until_converged(&revision).await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (0, before));
     let one =
         live_objects::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("it is there");
@@ -484,10 +484,10 @@ async fn flux2_3316_app_renamed_while_stopped_keeps_everything() {
     // One cluster becomes reachable later, so the app is renamed on one cluster first.
     fleet.cluster("gz1").set_down(true);
     let running = fleet.start().await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     fleet.cluster("gz1").set_down(false);
     running.until_converged(&revision).await;
-    wait_for_effects().await;
+    wait_for_late_effects().await;
     assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (0, before));
 }
 

@@ -32,6 +32,7 @@ mod observe;
 mod once;
 mod outage;
 mod ownership;
+mod pages;
 mod plan;
 mod policies;
 mod projects;

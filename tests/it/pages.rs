@@ -2,8 +2,8 @@
 //!
 //! A block ```` ```sh ```` is run: all blocks of a page in order, in one shell, in an empty folder. A block that
 //! cannot run here has `<!-- not run: REASON -->` on the line before it. A block ```` ```console ```` shows
-//! `$ COMMAND` and its output, and is not run. Subcommands and flags of `tutti` are checked in both. A block
-//! ```` ```text ```` is the output of the page's commands.
+//! `$ COMMAND` and its output, and is not run, except on the live tier for the page of the first cluster. Subcommands and
+//! flags of `tutti` are checked in both. A block ```` ```text ```` is the output of the page's commands.
 
 mod blocks;
 mod shell;
@@ -12,6 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use blocks::BlockKind;
+use live::LiveCluster;
 
 /// One test for each page, so that pages run in parallel.
 macro_rules! pages {
@@ -50,7 +51,13 @@ fn check(path: &str) {
     let blocks = blocks::blocks_of_page(&text);
     let faults = blocks::block_mistakes(&blocks);
     assert!(faults.is_empty(), "{path}:\n{}", faults.join("\n"));
-    shell::run_blocks(path, &text, &blocks);
+    shell::run_blocks(path, &text, &blocks, None);
+}
+
+/// The same with the blocks `console`, on a real cluster.
+pub fn check_on(path: &str, cluster: &LiveCluster) {
+    let text = fs::read_to_string(root().join(path)).expect("a page");
+    shell::run_blocks(path, &text, &blocks::blocks_of_page(&text), Some(cluster));
 }
 
 #[test]
@@ -121,7 +128,7 @@ fn unknown_commands_and_flags_are_found() {
 
 /// Runs a page with this text.
 fn run(text: &str) {
-    shell::run_blocks("page.md", text, &blocks::blocks_of_page(text));
+    shell::run_blocks("page.md", text, &blocks::blocks_of_page(text), None);
 }
 
 #[test]

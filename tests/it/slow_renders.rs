@@ -8,7 +8,7 @@ const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: 
     spec: {connection: {sandbox: {}}}\n";
 
 /// Longer than the first time slice, and, also on a busy machine, shorter than the limit of a template.
-const SLOW_NAMESPACE: &str = "{% for i in range(20) %}{% set x = ('a' * 9000000) | upper %}{% endfor %}\n\
+const SLOW_NAMESPACE: &str = "{% for i in range(40) %}{% set x = ('a' * 9000000) | upper %}{% endfor %}\n\
     apiVersion: v1\nkind: Namespace\nmetadata: {name: late}\n";
 const SETTINGS: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: late}\ndata: {a: b}\n";

@@ -147,6 +147,11 @@ impl LiveCluster {
         &self.kubeconfig
     }
 
+    /// The program `kubectl` of this cluster.
+    pub fn kubectl_program(&self) -> &Path {
+        &self.kubectl
+    }
+
     /// The process of the API server, while it runs.
     pub fn server_id(&self) -> Option<u32> {
         self.apiserver.id()

@@ -61,7 +61,7 @@ impl YamlNode {
         }
     }
 
-    /// The text of a scalar as it is written; `None` for null.
+    /// The text of a scalar as it is written; `None` for null, lists and maps.
     pub fn scalar_text(&self) -> Option<&str> {
         match &self.kind {
             YamlNodeKind::String(text) => Some(text),

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use live::LiveCluster;
 use regex::Regex;
 
 use super::blocks::{BlockKind, PageBlock};
@@ -43,7 +44,8 @@ grep -E "(^| )cargo $*( |\$)" "$CI" || fail "cargo $* is no step of .ci/run"
 
 const GIT_CONFIG: &str = "[user]\n\tname = Ann\n\temail = ann@example.com\n";
 
-pub fn run_blocks(path: &str, text: &str, blocks: &[PageBlock]) {
+/// With a cluster: also the commands of blocks `console`, for which it is the context `prod-1` of kubectl.
+pub fn run_blocks(path: &str, text: &str, blocks: &[PageBlock], cluster: Option<&LiveCluster>) {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     for name in ["bin", "home", "tmp", "page"] {
@@ -53,7 +55,17 @@ pub fn run_blocks(path: &str, text: &str, blocks: &[PageBlock]) {
     fs::write(at("bin/cargo"), CARGO).expect("write");
     fs::set_permissions(at("bin/cargo"), fs::Permissions::from_mode(0o755)).expect("a program");
     fs::write(at("home/.gitconfig"), GIT_CONFIG).expect("write");
-    fs::write(at("script"), script_of_blocks(text, blocks)).expect("write");
+    if let Some(cluster) = cluster {
+        let kubeconfig = fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
+        assert!(kubeconfig.contains("name: admin\n"), "its context is no longer called admin");
+        fs::create_dir(at("home/.kube")).expect("make a folder");
+        fs::write(at("home/.kube/config"), kubeconfig).expect("write");
+        symlink(cluster.kubectl_program(), at("bin/kubectl")).expect("a link");
+        let rename = ["config", "rename-context", "admin", "prod-1"];
+        let renamed = Command::new(at("bin/kubectl")).args(rename).env("HOME", at("home")).output();
+        assert!(renamed.expect("kubectl runs").status.success());
+    }
+    fs::write(at("script"), script_of_blocks(text, blocks, cluster.is_some())).expect("write");
 
     let output = File::create(at("output")).expect("a file");
     let outer_path = std::env::var("PATH").expect("PATH");
@@ -117,12 +129,16 @@ fn masked_line(line: &str) -> String {
 }
 
 /// Each command keeps its line of the page.
-fn script_of_blocks(text: &str, blocks: &[PageBlock]) -> String {
+fn script_of_blocks(text: &str, blocks: &[PageBlock], with_transcripts: bool) -> String {
     let mut lines = vec![""; text.lines().count() + 1];
     lines[0] = PRELUDE;
-    for block in blocks.iter().filter(|block| block.kind == BlockKind::Run) {
+    for block in blocks {
         for (index, line) in block.lines.iter().enumerate() {
-            lines[block.line + index] = line;
+            lines[block.line + index] = match block.kind {
+                BlockKind::Run => line,
+                BlockKind::Transcript if with_transcripts => line.strip_prefix("$ ").unwrap_or_default(),
+                _ => continue,
+            };
         }
     }
     lines.iter().fold(String::new(), |mut script, line| {
