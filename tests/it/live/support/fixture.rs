@@ -385,10 +385,12 @@ spec:
     /// Waits by kubectl until all replicas of the Deployment are ready and run this image.
     pub async fn until_ready(&self, cluster: &LiveCluster, deployment: &str, image: &str, replicas: u32) {
         let wanted = format!("{image} {replicas}/{replicas}");
-        let template = "jsonpath={.spec.template.spec.containers[0].image} {.status.readyReplicas}/{.status.updatedReplicas}";
-        let arguments = ["get", "deployment", deployment, "-n", self.name, "-o", template];
         self.eventually(&format!("{deployment} on {} is {wanted}", cluster.name()), async || {
-            let found = cluster.kubectl(&arguments).await.map_err(|error| error.to_string())?;
+            let found = self.object(cluster, "deployments", deployment).await?;
+            let image =
+                found["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+            let status = &found["status"];
+            let found = format!("{image} {}/{}", status["readyReplicas"], status["updatedReplicas"]);
             if found == wanted { Ok(()) } else { Err(found) }
         })
         .await;

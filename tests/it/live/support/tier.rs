@@ -12,6 +12,10 @@ use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// returns from an outage by its own back-off.
 const CONDITION_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Pauses between two probes grow, so that tests which wait do not load the servers that others use.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
 /// A failed start is stored too, so that it happens once.
 static TIER: OnceCell<Result<Option<LiveEnvironment>, String>> = OnceCell::const_new();
 
@@ -73,13 +77,15 @@ pub async fn eventually<Answer>(
     probe: impl AsyncFn() -> Result<Answer, String>,
 ) -> Answer {
     let begin = Instant::now();
+    let mut pause = FIRST_PAUSE;
     loop {
         match probe().await {
             Ok(answer) => return answer,
             Err(last) if begin.elapsed() > CONDITION_TIMEOUT => {
                 panic!("not within {CONDITION_TIMEOUT:?}: {what}\n{last}\n{}", logs())
             }
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(_) => tokio::time::sleep(pause).await,
         }
+        pause = LONGEST_PAUSE.min(pause * 3 / 2);
     }
 }
