@@ -1,6 +1,7 @@
 //! A slow chart delays its own app only.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::Request;
@@ -8,11 +9,11 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use tokio::sync::watch;
 use tutti::chart::{ChartRenderLimits, ChartService};
-use tutti::report::TargetPhase;
+use tutti::report::{Overview, TargetPhase};
 
 use super::support::{helm_programs, library_renderer};
 use crate::support::connections::ProcessConnections;
-use crate::support::fleet::{TestFleet, target};
+use crate::support::fleet::{RunningController, TestFleet, target};
 use crate::support::live_objects;
 use crate::support::manifests::{config_map, objects_app};
 use crate::support::package::package;
@@ -26,6 +27,9 @@ spec:
   clusterTopology: {clusters: [{name: bj1, podSets: [{name: slow}]}]}
 ";
 const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: slow}\n";
+
+/// Less than the wait of `until`, which is meant for a paused clock.
+const LONGEST_WAIT: Duration = Duration::from_secs(100);
 
 /// A chart repository that answers once it is released; its address and the release.
 async fn serve_when_released() -> (String, watch::Sender<bool>) {
@@ -45,6 +49,12 @@ async fn serve_when_released() -> (String, watch::Sender<bool>) {
     });
     tokio::spawn(async move { axum::serve(listener, router).await });
     (address, opened)
+}
+
+async fn until_soon(running: &RunningController, what: &str, done: impl FnMut(&Overview) -> bool) {
+    if tokio::time::timeout(LONGEST_WAIT, running.until(what, done)).await.is_err() {
+        panic!("not within {LONGEST_WAIT:?}: {what}: {:#?}", running.overview.borrow().targets);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,7 +81,7 @@ async fn a_late_chart_delays_its_app_and_deletes() {
         .await;
     let fast_is = async |value: &str| {
         let what = format!("fast has {value}");
-        let is_done = |overview: &tutti::report::Overview| {
+        let is_done = |overview: &Overview| {
             if overview.targets.is_empty() {
                 return false;
             }
@@ -79,20 +89,21 @@ async fn a_late_chart_delays_its_app_and_deletes() {
                 (target(overview, "bj1", "default/fast"), target(overview, "bj1", "default/slow"));
             fast.phase == TargetPhase::Running && slow.phase == TargetPhase::Pending
         };
-        running.until(&what, is_done).await;
+        until_soon(&running, &what, is_done).await;
+        let begin = Instant::now();
         loop {
             let found = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "fast").await;
             if found.is_some_and(|found| found["data"]["value"] == value) {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            assert!(begin.elapsed() < LONGEST_WAIT, "{what}: {:#?}", running.overview.borrow().targets);
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     fast_is("1").await;
-    let is_fetching = |overview: &tutti::report::Overview| {
-        target(overview, "bj1", "default/slow").detail.contains("is being fetched")
-    };
-    running.until("the chart is named", is_fetching).await;
+    let is_fetching =
+        |overview: &Overview| target(overview, "bj1", "default/slow").detail.contains("is being fetched");
+    until_soon(&running, "the chart is named", is_fetching).await;
 
     // A change arrives, and its deletes wait.
     let changes = [("apps/fast/objects/fast.yaml", Some(&*second)), ("apps/fast/objects/extra.yaml", None)];
