@@ -112,7 +112,9 @@ async fn a_late_chart_delays_its_app_and_deletes() {
     assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_some());
 
     opened.send_replace(true);
-    running.until_converged(&revision).await;
+    if tokio::time::timeout(LONGEST_WAIT, running.until_converged(&revision)).await.is_err() {
+        panic!("no end of the change: {:#?}", running.overview.borrow().targets);
+    }
     assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "slow").await.is_some());
     assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_none());
 }
