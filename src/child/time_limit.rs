@@ -27,8 +27,8 @@ impl TimeLimit {
     pub fn remaining(&self) -> Duration {
         let elapsed = self.start.elapsed();
         let used = if elapsed < self.limit { elapsed } else { self.used_of(elapsed) };
-        let stretched = self.limit.saturating_mul(MAX_STRETCH).min(LONGEST_STRETCH.max(self.limit));
-        match self.limit.saturating_sub(used).min(stretched.saturating_sub(elapsed)) {
+        let longest = LONGEST_STRETCH.max(self.limit);
+        match self.limit.saturating_sub(used).min(longest.saturating_sub(elapsed)) {
             Duration::ZERO => Duration::ZERO,
             left => left.max(SHORTEST_WAIT),
         }

@@ -45,9 +45,8 @@ impl<'a> ManifestValue<'a> {
     /// A scalar as it is written; `…` for anything else.
     pub fn brief(&self) -> &str {
         match &self.node.kind {
-            YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => text,
-            YamlNodeKind::String(text) if text.chars().count() <= 40 => text,
-            _ => "…",
+            YamlNodeKind::String(text) if text.chars().count() > 40 => "…",
+            _ => self.node.scalar_text().unwrap_or("…"),
         }
     }
 

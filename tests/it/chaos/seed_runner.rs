@@ -56,9 +56,8 @@ pub fn run_seeds(
 /// option of the command that prints more.
 #[cfg(test)]
 pub fn check_seeds(one: impl Fn(u64) -> SeedOutcome + Sync, flag: &str) {
-    let number =
-        |name: &str, other: u64| std::env::var(name).map_or(other, |text| text.parse().expect("a number"));
-    let (schedules, seed) = (number("TUTTI_CHAOS_SCHEDULES", 10), number("TUTTI_CHAOS_SEED", 1));
+    use crate::support::env_number;
+    let (schedules, seed) = (env_number("TUTTI_CHAOS_SCHEDULES", 10), env_number("TUTTI_CHAOS_SEED", 1));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (violated, writes) = run_seeds(seed, schedules, threads, &one, &|seed, outcome| {
         if !outcome.violations.is_empty() {

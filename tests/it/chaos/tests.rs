@@ -24,14 +24,13 @@ use super::write_monitor::{ObjectWriteCounts, WriteMonitor};
 use super::write_rules::{may_apply, may_delete, may_delete_contents};
 use super::{direct_client, live_state};
 use crate::support::connections::RequestObserver as _;
+use crate::support::env_number;
 use crate::support::fleet::TestFleet;
 
 /// `TUTTI_CHAOS_SCHEDULES` sets the number, `TUTTI_CHAOS_SEED` the first seed.
 #[test]
 fn every_schedule_ends_well() {
-    let number =
-        |name: &str, other: u64| std::env::var(name).map_or(other, |text| text.parse().expect("a number"));
-    let (schedules, seed) = (number("TUTTI_CHAOS_SCHEDULES", 20), number("TUTTI_CHAOS_SEED", 1));
+    let (schedules, seed) = (env_number("TUTTI_CHAOS_SCHEDULES", 20), env_number("TUTTI_CHAOS_SEED", 1));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let report = run_schedules(seed, schedules, threads, &|seed, outcome| {
         if !outcome.violations.is_empty() {

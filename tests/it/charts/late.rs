@@ -1,7 +1,7 @@
 //! A slow chart delays its own app only.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
@@ -28,7 +28,7 @@ spec:
 ";
 const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: slow}\n";
 
-/// Less than the wait of `until`, which is meant for a paused clock.
+/// Of each step.
 const LONGEST_WAIT: Duration = Duration::from_secs(100);
 
 /// A chart repository that answers once it is released; its address and the release.
@@ -51,10 +51,12 @@ async fn serve_when_released() -> (String, watch::Sender<bool>) {
     (address, opened)
 }
 
-async fn until_soon(running: &RunningController, what: &str, done: impl FnMut(&Overview) -> bool) {
-    if tokio::time::timeout(LONGEST_WAIT, running.until(what, done)).await.is_err() {
-        panic!("not within {LONGEST_WAIT:?}: {what}: {:#?}", running.overview.borrow().targets);
-    }
+/// Says how all targets are if a step does not end.
+async fn soon<T>(running: &RunningController, what: &str, step: impl Future<Output = T>) -> T {
+    let ended = tokio::time::timeout(LONGEST_WAIT, step).await;
+    ended.unwrap_or_else(|_| {
+        panic!("not within {LONGEST_WAIT:?}: {what}: {:#?}", running.overview.borrow().targets)
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,21 +91,23 @@ async fn a_late_chart_delays_its_app_and_deletes() {
                 (target(overview, "bj1", "default/fast"), target(overview, "bj1", "default/slow"));
             fast.phase == TargetPhase::Running && slow.phase == TargetPhase::Pending
         };
-        until_soon(&running, &what, is_done).await;
-        let begin = Instant::now();
-        loop {
-            let found = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "fast").await;
-            if found.is_some_and(|found| found["data"]["value"] == value) {
-                return;
+        let step = async {
+            running.until(&what, is_done).await;
+            loop {
+                let found = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "fast").await;
+                if found.is_some_and(|found| found["data"]["value"] == value) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            assert!(begin.elapsed() < LONGEST_WAIT, "{what}: {:#?}", running.overview.borrow().targets);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        };
+        soon(&running, &what, step).await;
     };
     fast_is("1").await;
     let is_fetching =
         |overview: &Overview| target(overview, "bj1", "default/slow").detail.contains("is being fetched");
-    until_soon(&running, "the chart is named", is_fetching).await;
+    let what = "the chart is named";
+    soon(&running, what, running.until(what, is_fetching)).await;
 
     // A change arrives, and its deletes wait.
     let changes = [("apps/fast/objects/fast.yaml", Some(&*second)), ("apps/fast/objects/extra.yaml", None)];
@@ -112,9 +116,7 @@ async fn a_late_chart_delays_its_app_and_deletes() {
     assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_some());
 
     opened.send_replace(true);
-    if tokio::time::timeout(LONGEST_WAIT, running.until_converged(&revision)).await.is_err() {
-        panic!("no end of the change: {:#?}", running.overview.borrow().targets);
-    }
+    soon(&running, "all is applied", running.until_converged(&revision)).await;
     assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "slow").await.is_some());
     assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_none());
 }

@@ -382,7 +382,7 @@ spec:
         self.list(cluster, kind, &format!("?labelSelector=tutti.dev%2Fmanaged-by%3D{}", self.name)).await
     }
 
-    /// Waits by kubectl until all replicas of the Deployment are ready and run this image.
+    /// Waits until all replicas of the Deployment are ready and run this image.
     pub async fn until_ready(&self, cluster: &LiveCluster, deployment: &str, image: &str, replicas: u32) {
         let wanted = format!("{image} {replicas}/{replicas}");
         self.eventually(&format!("{deployment} on {} is {wanted}", cluster.name()), async || {
@@ -390,8 +390,8 @@ spec:
             let image =
                 found["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
             let status = &found["status"];
-            let found = format!("{image} {}/{}", status["readyReplicas"], status["updatedReplicas"]);
-            if found == wanted { Ok(()) } else { Err(found) }
+            let seen = format!("{image} {}/{}", status["readyReplicas"], status["updatedReplicas"]);
+            if seen == wanted { Ok(()) } else { Err(seen) }
         })
         .await;
     }
