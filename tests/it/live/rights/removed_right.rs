@@ -95,7 +95,8 @@ impl RemovedRight {
             }
         }
         *rules = split;
-        assert_eq!(taken, 1, "{self:?}");
+        // Two rules may grant it after another right was removed.
+        assert!(taken > 0, "{self:?}");
         documents
     }
 }
