@@ -110,3 +110,20 @@ pub enum RightReason {
     /// The Lease of the leader.
     Leader,
 }
+
+impl RightReason {
+    /// Without an optional right tutti works, but shows less or later.
+    pub fn is_optional(self) -> bool {
+        match self {
+            Self::Serving | Self::Causes | Self::LastLines | Self::StorageClasses => true,
+            Self::Observing
+            | Self::Writing
+            | Self::WritingInOwnNamespaces
+            | Self::Leaving
+            | Self::Granting
+            | Self::Secrets
+            | Self::Registry
+            | Self::Leader => false,
+        }
+    }
+}

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::finding::{DoctorCheck, DoctorFinding, MissingRights};
-use crate::access::{self, RequiredRights, Right, RightReason};
+use crate::access::{self, RequiredRights, Right};
 use crate::chart;
 use crate::cli::cluster::{is_removed, render_cluster};
 use crate::cli::exit::Exit;
@@ -244,18 +244,7 @@ fn rights_finding(
         );
     }
     let message = format!("{} of {all} missing", missing.len());
-    // Without these tutti works with less detail, or with delay.
-    let is_vital = |right: &&Right| {
-        !matches!(
-            needs.rights.get(*right),
-            Some(
-                RightReason::Serving
-                    | RightReason::Causes
-                    | RightReason::LastLines
-                    | RightReason::StorageClasses
-            ) | None
-        )
-    };
+    let is_vital = |right: &&Right| needs.rights.get(*right).is_some_and(|reason| !reason.is_optional());
     let mut finding = if missing.iter().any(is_vital) {
         DoctorFinding::failed(DoctorCheck::Rights, Exit::Denied, message)
     } else {

@@ -214,6 +214,7 @@ async fn restart_beside_many_slow_templates_holds_up_nobody() {
     let changes: Vec<(&str, Option<&str>)> =
         files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     arena.repository.commit("Add many slow templates", &changes);
+    arena.until_logged("evil/aaa-19").await;
     arena.restart(&[]);
     arena.check_healthy_app().await;
 }
