@@ -16,9 +16,6 @@ use super::support::{
 };
 use crate::support::folders;
 
-/// Doctor asks for each right by itself, so several may be missing at once.
-const RIGHTS_AT_ONCE: usize = 4;
-
 /// Names of objects end in the round, so that each round reads, creates, changes, and deletes.
 fn objects(round: usize) -> Vec<Value> {
     let rules = json!([{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]}]);
@@ -290,15 +287,14 @@ async fn doctor_names_each_removed_right() {
     let scene = &account.scene;
     let whole = account.printed_roles().await;
     let all = removed_right::all_rights(&whole);
-    let (optional, vital): (Vec<_>, Vec<_>) = all.iter().partition(|taken| is_optional(taken));
-    for (code, rights) in [(0, optional), (5, vital)] {
-        for group in rights.chunks(RIGHTS_AT_ONCE) {
-            account.grant(&group.iter().fold(whole.clone(), |roles, taken| taken.remove_from(&roles))).await;
-            let names: Vec<String> = group.iter().map(|taken| name_in_doctor(taken)).collect();
-            account.until_missing(code, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
-        }
+    for taken in &all {
+        account.grant(&taken.remove_from(&whole)).await;
+        // Watches and lists are over all namespaces.
+        let own = (taken.resource == "limitranges" && !["list", "watch"].contains(&&*taken.verb))
+            .then_some("rights-each-own");
+        account.until_missing(exit_code_without(taken), &[&taken.doctor_name(own)]).await;
     }
-    print_uncaptured(&format!("rights: {} removed, each named", all.len()));
+    print_uncaptured(&format!("rights: {} taken one by one, each named", all.len()));
 
     account.grant(&removed_right::without_discovery(&whole)).await;
     scene
@@ -316,15 +312,10 @@ async fn doctor_names_each_removed_right() {
     assert!(code != Some(0) && said.contains("cannot get path"), "{code:?} {said}");
 }
 
-fn name_in_doctor(taken: &RemovedRight) -> String {
-    // Watches and lists are over all namespaces.
-    let is_of_own = taken.resource == "limitranges" && !["list", "watch"].contains(&&*taken.verb);
-    taken.doctor_name(is_of_own.then_some("rights-each-own"))
-}
-
 /// tutti works without these, with less or later information: a warning. Definitions are rendered here, so they need more.
-fn is_optional(taken: &RemovedRight) -> bool {
-    ["pods", "pods/log", "events", "apiservices", "storageclasses"].contains(&&*taken.resource)
+fn exit_code_without(taken: &RemovedRight) -> i32 {
+    let may_be_missing = ["pods", "pods/log", "events", "apiservices", "storageclasses"];
+    if may_be_missing.contains(&&*taken.resource) { 0 } else { 5 }
 }
 
 #[tokio::test]

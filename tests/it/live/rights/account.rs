@@ -115,15 +115,13 @@ impl RestrictedAccount {
     /// Waits until doctor ends with `code` and reports exactly these missing rights on each cluster: new roles take a
     /// moment.
     pub async fn until_missing(&self, code: i32, expected: &[&str]) {
-        let mut expected: Vec<String> = expected.iter().map(|name| (*name).to_owned()).collect();
-        expected.sort();
         self.scene
             .eventually(
                 &format!("doctor ends with {code} and says that {expected:?} is missing"),
                 async || {
                     let (found, clusters) = self.doctor().await;
                     let missing: Vec<_> = clusters.iter().map(missing).collect();
-                    if found == Some(code) && missing.iter().all(|missing| *missing == expected) {
+                    if found == Some(code) && missing.iter().all(|missing| missing == expected) {
                         Ok(())
                     } else {
                         Err(format!("{found:?} {missing:?}"))
@@ -154,7 +152,5 @@ fn missing(findings: &Value) -> Vec<String> {
     let findings = findings.as_array().into_iter().flatten();
     let missing = findings.filter_map(|finding| finding["missing"].as_array()).flatten();
     let rights = missing.filter_map(|missing| missing["rights"].as_array()).flatten();
-    let mut names: Vec<String> = rights.filter_map(|right| right.as_str().map(str::to_owned)).collect();
-    names.sort();
-    names
+    rights.filter_map(|right| right.as_str().map(str::to_owned)).collect()
 }

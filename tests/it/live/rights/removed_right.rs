@@ -95,8 +95,7 @@ impl RemovedRight {
             }
         }
         *rules = split;
-        // Two rules may grant it after another right was removed.
-        assert!(taken > 0, "{self:?}");
+        assert_eq!(taken, 1, "{self:?}");
         documents
     }
 }
